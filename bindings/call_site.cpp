@@ -88,6 +88,15 @@ void capture_call_site() {
   });
 }
 
+bool is_called_by_program() {
+  bool by_program = false;
+  visit_frames([&](PyCodeObject*, PyFrameObject*, bool ours) {
+    by_program = !ours;
+    return false;
+  });
+  return by_program;
+}
+
 int warn_program(const char* text) {
   int level = 0;
   bool outside = false;

@@ -17,7 +17,8 @@ namespace {
 
 // ---- formats ------------------------------------------------------------------------------------
 
-// The struct-module letters of a dtype; null where Python has none.
+// The struct-module letters of a dtype; null where Python has none. 64 bits are "l", NumPy's int64:
+// an array of "q" prints its dtype.
 const char* format_of(DType dtype) {
   switch (dtype) {
     case DType::bool_: return "?";
@@ -27,8 +28,8 @@ const char* format_of(DType dtype) {
     case DType::int16: return "h";
     case DType::uint32: return "I";
     case DType::int32: return "i";
-    case DType::uint64: return "Q";
-    case DType::int64: return "q";
+    case DType::uint64: return "L";
+    case DType::int64: return "l";
     case DType::float16: return "e";
     case DType::bfloat16:
     case DType::float8_e4m3fn:
@@ -43,8 +44,8 @@ const char* format_of(DType dtype) {
 
 bool read_format(std::string_view f, size_t itemsize, DType& out) {
   if (!f.empty() && (f[0] == '@' || f[0] == '=' || f[0] == '<')) f.remove_prefix(1);
-  if (f == "l") f = itemsize == 8 ? "q" : "i";
-  if (f == "L") f = itemsize == 8 ? "Q" : "I";
+  if (f == "q" || f == "l") f = itemsize == 8 ? "l" : "i";
+  if (f == "Q" || f == "L") f = itemsize == 8 ? "L" : "I";
   for (int i = 0; i < kDTypeCount; ++i) {
     const char* candidate = format_of(DType(i));
     if (!candidate || f != candidate || dtype_size(DType(i)) != itemsize) continue;

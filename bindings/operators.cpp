@@ -3,6 +3,7 @@
 #include <array>
 
 #include "bindings/override.h"
+#include "core/autograd/node.h"
 
 namespace rushlight::python {
 namespace {
@@ -144,6 +145,18 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) {
   }
   return result;
 }
+// NumPy leaves array / tensor to us: the only operator with an array in front that PyTorch answers.
+PyObject* true_divide(PyObject* a, PyObject* b) {
+  PyObject* result = binary<k_true_divide>(a, b);
+  bool by_array = result == Py_NotImplemented && !is_tensor(a) &&
+                  PyObject_HasAttrString(a, "__array_interface__");
+  if (!by_array) return result;
+  return guarded([&] {
+    Ref not_implemented(result);
+    Ref inverse(checked(PyObject_CallMethod(b, "reciprocal", nullptr)));
+    return PyNumber_Multiply(inverse.get(), a);
+  });
+}
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return call_binary(operators[k_power], a, b, false);
@@ -196,6 +209,11 @@ PyObject* as_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     if (Ref answer = told_answer(self, "__float__")) return answer.release();
     Scalar value = only_element(self);
+    if (gradient_edge_exists(unwrap(self)) && is_called_by_program())
+      checked(
+          warn_program("Converting a tensor with requires_grad=True to a scalar may lead to "
+                       "unexpected behavior. "
+                       "Consider using tensor.detach() first."));
     CHECK(value.to<std::complex<double>>().imag() == 0,
           "value cannot be converted to type double without overflow: ", value,
           " is complex. Take the real part of the tensor.");
@@ -241,7 +259,7 @@ PyNumberMethods number_methods = {.nb_add = binary<k_add>,
                                   .nb_inplace_xor = inplace_binary<k_xor>,
                                   .nb_inplace_or = inplace_binary<k_or>,
                                   .nb_floor_divide = binary<k_floor_divide>,
-                                  .nb_true_divide = binary<k_true_divide>,
+                                  .nb_true_divide = true_divide,
                                   .nb_inplace_floor_divide = inplace_binary<k_floor_divide>,
                                   .nb_inplace_true_divide = inplace_binary<k_true_divide>,
                                   .nb_index = as_index,

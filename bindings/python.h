@@ -214,6 +214,8 @@ void capture_call_site();
 // Gives a UserWarning at that line, so that it is shown once for each; below 0 where a filter makes
 // it an exception, which is set then.
 int warn_program(const char* text);
+// Whether the innermost Python function that runs is not of this package.
+bool is_called_by_program();
 
 // Give the type of tensors its operators, and the buffer protocol; before it is made ready, since
 // subclasses inherit what Python finds then.

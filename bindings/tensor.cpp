@@ -182,8 +182,12 @@ PyTypeObject* expect_tensor_class(PyObject* object) {
   return reinterpret_cast<PyTypeObject*>(object);
 }
 
-PyObject* as_subclass(PyObject* self, PyObject* type) {
+PyObject* as_subclass(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
+    static const char* names[] = {"cls", nullptr};
+    PyObject* type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", const_cast<char**>(names), &type))
+      throw PythonError();
     return wrap_in_class(expect_tensor_class(type), call<"alias", Tensor>(unwrap(self)));
   });
 }
@@ -278,7 +282,7 @@ PyMethodDef tensor_methods[] = {
      "Starts (or stops) collecting a gradient; returns the tensor."},
     {"_is_view", no_args<[](const Tensor& t) { return PyBool_FromLong(view_base(t).defined()); }>,
      METH_NOARGS, "Whether it looks into another tensor, its _base."},
-    {"as_subclass", as_subclass, METH_O,
+    {"as_subclass", with_keywords(as_subclass), METH_VARARGS | METH_KEYWORDS,
      "The same elements and history as an instance of a subclass of Tensor."},
     {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "The data as an instance of a subclass of Tensor."},

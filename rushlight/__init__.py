@@ -96,10 +96,14 @@ newaxis = None
 # Where names live that are imported when first used: submodules by themselves, functions in one.
 _SUBMODULES = (
     "__config__",
+    "_VF",
     "_dynamo",
     "_functorch",
     "_guards",
     "_inductor",
+    "_jit_internal",
+    "_logging",
+    "_prims_common",
     "_tensor_str",
     "_utils",
     "accelerator",

@@ -413,6 +413,8 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         values = _copy_of_buffer(buffer, byte_order, dtype=kind, count=count, offset=offset)
         return cls(wrap_storage=UntypedStorage._of(values), dtype=kind)
 
+    _from_buffer = from_buffer  # PyTorch's, which does not warn
+
     def untyped(self) -> UntypedStorage:
         """Returns the same memory as bytes."""
         return self._untyped

@@ -1,5 +1,6 @@
 """Functions of torch under their second address, torch.functional."""
 
+from rushlight import Tensor as Tensor
 from rushlight import (
     atleast_1d,
     atleast_2d,
@@ -24,6 +25,7 @@ from rushlight import (
     unique_consecutive,
     unravel_index,
 )
+from rushlight.nn import functional as F  # noqa: F401  programs import it from here
 
 __all__ = [
     "atleast_1d",

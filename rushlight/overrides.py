@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 __all__ = [
+    "BaseTorchFunctionMode",
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
     "get_default_nowrap_functions",
@@ -74,6 +75,20 @@ class TorchFunctionMode:
 
     def __exit__(self, *exc_info: object) -> None:
         _C._pop_function_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that runs what it is told of; a subclass may look at it first."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Returns what func returns."""
+        return func(*args, **(kwargs or {}))
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:

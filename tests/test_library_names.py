@@ -6,17 +6,20 @@ import copy
 import functools
 import importlib
 import inspect
+import logging
 import pickle
 import sys
 import warnings
 from typing import Any, get_type_hints
 
 import pytest
+from grouping import each
 
 import rushlight as torch
 from rushlight import _insides, _tensor_str, _utils
 from rushlight._dynamo.utils import counters, warn_once
 from rushlight._higher_order_ops.associative_scan import associative_scan
+from rushlight._jit_internal import boolean_dispatch
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
 from rushlight.distributed import rpc
@@ -233,7 +236,61 @@ def test_settings_of_other_compilers_are_taken() -> None:
     assert torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(False)
     torch._dynamo.graph_break()
+    torch._logging.set_logs(all=logging.INFO, graph_breaks=True, modules={"torch.fx": 10})
     assert torch.version.git_version == "Unknown"
+
+
+@each(
+    "module, names",
+    [
+        ("_VF", "gru_cell lstm"),
+        ("_dynamo", "optimize"),
+        ("_jit_internal", "BroadcastingList2 Optional _copy_to_script_wrapper boolean_dispatch"),
+        ("_vmap_internals", "vmap"),
+        ("ao.nn.intrinsic.modules", "ConvReLU2d"),
+        ("ao.nn.qat.modules", "Linear"),
+        ("ao.nn.quantized.modules", "Linear Sigmoid"),
+        ("cuda.amp.common", "amp_definitely_not_available"),
+        ("fx.node", "Argument Target map_arg"),
+        ("_lowrank", "pca_lowrank svd_lowrank"),
+        ("_prims_common", "DeviceLikeType Number Tensor is_float_dtype"),
+        ("distributed.fsdp.fully_sharded_data_parallel", "ShardedStateDictConfig"),
+        ("fft", "Tensor"),
+        ("functional", "F Tensor norm"),
+        ("fx._compatibility", "compatibility"),
+        ("jit", "optimized_execution strict_fusion"),
+        ("nn.functional", "_Reduction _canonical_mask _in_projection_packed _pair"),
+        ("nn.functional", "handle_torch_function has_torch_function has_torch_function_unary"),
+        ("nn.modules.activation", "F MultiheadAttention constant_ xavier_uniform_"),
+        ("nn.modules.channelshuffle", "ChannelShuffle"),
+        ("nn.modules.container", "OrderedDict Module Parameter ParameterList"),
+        ("nn.modules.conv", "_ConvNd _pair _single"),
+        ("nn.modules.loss", "PairwiseDistance TripletMarginLoss"),
+        ("nn.modules.module", "_addindent _IncompatibleKeys Module"),
+        ("nn.modules.padding", "_pair _quadruple"),
+        ("nn.modules.pooling", "_pair _single _triple"),
+        ("nn.modules.rnn", "Module PackedSequence Parameter RNNBase"),
+        ("nn.modules.transformer", "Dropout LayerNorm Linear Module MultiheadAttention Tensor"),
+        ("nn.modules.transformer", "_get_activation_fn _get_clones xavier_uniform_"),
+        ("nn.modules.rnn", "apply_permutation"),
+        ("nn.intrinsic.modules", "ConvReLU2d"),
+        ("nn.qat.modules", "Linear"),
+        ("nn.quantized.modules", "Linear"),
+        ("nn.parallel._functions", "Broadcast Gather Scatter"),
+        ("onnx", "OperatorExportTypes TrainingMode"),
+        ("onnx.utils", "export"),
+        ("optim.lr_scheduler", "Optimizer _LRScheduler"),
+        ("overrides", "BaseTorchFunctionMode"),
+        ("special", "Tensor"),
+        ("utils.checkpoint", "TorchDispatchMode checkpoint"),
+        ("utils.data.dataloader", "Dataset default_collate get_worker_info"),
+        ("utils.data.dataset", "Generator Tensor default_generator randperm random_split"),
+        ("types", "BoolLikeType FloatLikeType IntLikeType"),
+    ],
+)
+def test_names_are_where_programs_import_them_from(module: str, names: str) -> None:
+    found = importlib.import_module(f"rushlight.{module}")
+    assert [name for name in names.split() if not hasattr(found, name)] == []
 
 
 def test_versions_compare_by_their_numbers() -> None:
@@ -402,3 +459,22 @@ def test_classes_of_tensors_print_as_libraries_want_them() -> None:
     assert _tensor_str._add_suffixes("Index([0, 1]", notes, 6, False) == (
         "Index([0, 1], dim_size=3, is_sorted=True)"
     )
+
+
+def test_warnings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    logger = torch._logging.getArtifactLogger("rushlight.tests", "names")
+    assert logger.name == "rushlight.tests.__names"
+    for text in ("a %s", "a %s", "b %s"):
+        torch._logging.warning_once(logger, text, 1)
+    assert caplog.messages == ["a 1", "b 1"]
+
+
+def test_an_argument_chooses_one_of_two_functions() -> None:
+    dispatch = boolean_dispatch("both", 1, False, lambda *_, **__: 2, lambda *_, **__: 1, "m", "f")
+    assert [dispatch(0), dispatch(0, True), dispatch(0, both=True), dispatch(0, False)] == [
+        1,
+        2,
+        2,
+        1,
+    ]
+    assert (dispatch.__module__, dispatch.__name__) == ("m", "f")

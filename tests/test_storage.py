@@ -330,6 +330,7 @@ def test_storages_are_made_of_buffers_and_files(tmp_path: Path) -> None:
     assert complex_numbers.tolist() == [1 + 2j]
     assert torch.UntypedStorage.from_buffer(b"ab").tolist() == [97, 98]
     assert torch.ByteStorage.from_buffer(b"").tolist() == []
+    assert torch.ByteStorage._from_buffer(b"ab").tolist() == [97, 98]
     with pytest.raises(ValueError, match="byte_order must be"):
         torch.IntStorage.from_buffer(data)
     path = tmp_path / "numbers"

@@ -248,3 +248,13 @@ def test_attributes_of_a_tensor_can_be_replaced_as_a_whole():
     assert x.unit == "m" and not hasattr(x, "name") and vars(x) == {"unit": "m"}
     with pytest.raises(TypeError, match="dictionary"):
         x.__dict__ = 3
+
+
+def test_arguments_have_the_names_that_programs_use():
+    row = torch.tensor([1.0, 3.0])
+    assert torch.searchsorted(sorted_sequence=row, input=torch.tensor([2.0])).tolist() == [1]
+    assert type(row.as_subclass(cls=torch.nn.Parameter)) is torch.nn.Parameter
+    with pytest.raises(TypeError, match="subclass of Tensor"):
+        row.as_subclass(int)
+    with pytest.raises(TypeError):
+        row.as_subclass()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -13,6 +15,7 @@ from rushlight import nn
 from rushlight.nn import functional as F
 
 x = torch.ones(2, 3)
+loss = torch.ones((), requires_grad=True)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,9 @@ x = torch.ones(2, 3)
         (lambda: torch.where(torch.tensor([1], dtype=torch.uint8), x, x), "uint8 condition"),
         (lambda: x[0].T, "The use of `x.T`"),
         (lambda: torch.tensor(3).T, "The use of `x.T`"),
+        (lambda: float(loss), "Converting a tensor with requires_grad=True to a scalar"),
+        (lambda: math.sqrt(loss), "Converting a tensor with requires_grad=True to a scalar"),
+        (lambda: np.float64(loss), "Converting a tensor with requires_grad=True to a scalar"),
     ],
 )
 def test_doubtful_calls_warn_at_the_line_of_the_program(
@@ -68,6 +74,7 @@ def test_doubtful_calls_warn_at_the_line_of_the_program(
         lambda: x[torch.tensor([True, False])],
         lambda: x.T,
         lambda: x.mT,
+        lambda: (float(loss.detach()), loss.item(), int(loss), bool(loss), f"{loss:.3f}"),
     ],
 )
 def test_proper_calls_do_not_warn(call: Callable[[], object]) -> None:

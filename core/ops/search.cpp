@@ -96,7 +96,7 @@ std::optional<Different> count_integers(const Tensor& input, bool numbers) {
 
 }  // namespace
 
-OP(searchsorted, "(Tensor sorted_sequence, Tensor|Scalar values, *, bool out_int32=False, "
+OP(searchsorted, "(Tensor sorted_sequence, Tensor|Scalar input, *, bool out_int32=False, "
                  "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", {
   .doc     = R"(Where to insert values into sorted rows so that they stay sorted.
 
@@ -111,9 +111,9 @@ Example:
                 std::optional<std::string_view> side, const Tensor&) {
     Tensor rows = batch.full("sorted_sequence"), sorter = batch.full("sorter");
     if (sorter.defined()) rows = gather(rows, -1, sorter);
-    return search_samples(rows, batch.full("values"), search_right(right, side), out_int32);
+    return search_samples(rows, batch.full("input"), search_right(right, side), out_int32);
   },
-  .forward = [](const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
+  .forward = [](const Tensor& sorted_sequence, const Tensor& input, bool out_int32, bool right,
                 std::optional<std::string_view> side, const Tensor& sorter) {
     Tensor rows = sorted_sequence;
     if (sorter.defined()) {
@@ -123,7 +123,7 @@ Example:
             dtype_name(sorter.dtype()));
       rows = gather(rows, -1, sorter);
     }
-    return search(rows, values, search_right(right, side), out_int32);
+    return search(rows, input, search_right(right, side), out_int32);
   },
 })
 

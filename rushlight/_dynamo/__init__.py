@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import rushlight as rl
 from rushlight._dynamo import config as config
 from rushlight._dynamo._explaining import explain as explain
 from rushlight._dynamo.backends.registry import list_backends as list_backends
@@ -17,9 +18,36 @@ from rushlight.compiler import reset as reset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from rushlight import Tensor
+
+
+def optimize(
+    backend: Any = "inductor",
+    *,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+    **options: Any,
+) -> Callable[[Any], Any]:
+    """Returns the decorator that torch.compile is with the same options.
+
+    Args:
+        backend: see torch.compile.
+        nopython: its fullgraph.
+        dynamic: see torch.compile.
+        disable: whether programs run as they are.
+        options: accepted for PyTorch's sake.
+
+    Example:
+        >>> torch._dynamo.optimize("eager")(torch.neg)(torch.ones(2))
+        tensor([-1., -1.])
+    """
+    return lambda model: rl.compile(
+        model, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable
+    )
 
 
 def mark_dynamic(t: Tensor, index: int | tuple[int, ...], **limits: Any) -> None:

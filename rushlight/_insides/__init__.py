@@ -6,14 +6,20 @@ rushlight.as_torch makes these names of torch._C. Each is a thin call of what is
 from __future__ import annotations
 
 import rushlight as rl
+from rushlight import layout, qscheme
 from rushlight._insides import _functorch, _nn
 from rushlight._storage import memory_of
+from rushlight.jit import ScriptModule, TensorType
+from rushlight.linalg import LinAlgError as _LinAlgError
 
 __all__ = [
     "Graph",
     "Node",
     "ScriptMethod",
+    "ScriptModule",
+    "TensorType",
     "Value",
+    "_LinAlgError",
     "_are_functorch_transforms_active",
     "_functorch",
     "_get_default_device",
@@ -23,6 +29,8 @@ __all__ = [
     "_jit_set_profiling_mode",
     "_log_api_usage_once",
     "_nn",
+    "layout",
+    "qscheme",
 ]
 
 

@@ -32,7 +32,16 @@ from rushlight.distributed.tcp_store import TCPStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    class Process(Protocol):
+        """What a job needs of a process; those of subprocess are like that."""
+
+        def poll(self) -> int | None: ...
+        def wait(self, timeout: float | None = None) -> Any: ...
+        def terminate(self) -> None: ...
+        def kill(self) -> None: ...
+
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
@@ -108,10 +117,10 @@ def _processes(text: str) -> int:
     return gpus or len(os.sched_getaffinity(0))
 
 
-class _Job:
+class Job:
     """The processes of this machine, and what the launchers of all machines tell each other."""
 
-    def __init__(self, args: argparse.Namespace, passes_local_rank: bool) -> None:
+    def __init__(self, args: argparse.Namespace, passes_local_rank: bool = False) -> None:
         self._args = args
         self._passes_local_rank = passes_local_rank
         self._nodes = 1 if args.standalone else _machines(args.nnodes)
@@ -140,7 +149,7 @@ class _Job:
         self._name = name
         self._store: Store = PrefixStore("launchers", self._tcp)
         self._folder = tempfile.mkdtemp(prefix="rushlight-run-")
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, Process] = {}
 
     def run(self) -> None:
         """Runs all processes to their end.
@@ -173,18 +182,7 @@ class _Job:
         """Starts all processes and waits for them; the failures, the first one first."""
         first = self._node * self._local_size
         for local_rank in range(self._local_size):
-            rank = first + local_rank
-            with contextlib.ExitStack() as files:
-                outputs = {
-                    name: files.enter_context(open(path, "wb"))
-                    for name, path in self._output_files(local_rank, attempt).items()
-                }
-                self._running[rank] = subprocess.Popen(
-                    self._command(local_rank),
-                    env=self._environment(local_rank, attempt),
-                    stdout=outputs.get("stdout"),
-                    stderr=outputs.get("stderr"),
-                )
+            self._running[first + local_rank] = self._start(local_rank, attempt)
         failures: list[tuple[int, int, str]] = []
         while not failures and (self._running or not self._all_machines_ended(attempt)):
             time.sleep(self._args.monitor_interval)
@@ -195,6 +193,20 @@ class _Job:
             self._end(list(self._running.values()))
             self._running.clear()
         return failures
+
+    def _start(self, local_rank: int, attempt: int) -> Process:
+        """Starts one process."""
+        with contextlib.ExitStack() as files:
+            outputs = {
+                name: files.enter_context(open(path, "wb"))
+                for name, path in self._output_files(local_rank, attempt).items()
+            }
+            return subprocess.Popen(
+                self._command(local_rank),
+                env=self._environment(local_rank, attempt),
+                stdout=outputs.get("stdout"),
+                stderr=outputs.get("stderr"),
+            )
 
     def _all_machines_ended(self, attempt: int) -> bool:
         """Whether the processes of all machines ended well, as those of this one did."""
@@ -270,7 +282,7 @@ class _Job:
         return os.environ | {name: str(value) for name, value in places.items()}
 
     @staticmethod
-    def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    def _end(processes: list[Process]) -> None:
         for process in processes:
             process.terminate()
         end = time.monotonic() + _GRACE
@@ -302,7 +314,7 @@ def run(args: argparse.Namespace, passes_local_rank: bool = False) -> None:
     Raises:
         ChildFailedError: if processes failed.
     """
-    _Job(args, passes_local_rank).run()
+    Job(args, passes_local_rank).run()
 
 
 def main(args: list[str] | None = None, passes_local_rank: bool = False) -> None:

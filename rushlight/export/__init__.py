@@ -13,7 +13,7 @@ from rushlight.export._dataclasses import register_dataclass
 from rushlight.export._files import read, write
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
-from rushlight.export.dynamic_shapes import Dim, dims
+from rushlight.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from rushlight.export._files import FileLike
 
 __all__ = [
+    "AdditionalInputs",
     "Dim",
     "ExportGraphSignature",
     "ExportedProgram",
+    "ShapesCollection",
     "dims",
     "export",
     "load",
@@ -41,7 +43,11 @@ def export(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
+    dynamic_shapes: Mapping[str, Any]
+    | Sequence[Any]
+    | AdditionalInputs
+    | ShapesCollection
+    | None = None,
     strict: bool = False,
     preserve_module_call_signature: Sequence[str] = (),
     prefer_deferred_runtime_asserts_over_guards: bool = False,
@@ -57,9 +63,9 @@ def export(
             the program.
         kwargs: an example of its keyword arguments.
         dynamic_shapes: which sizes may change, by the arguments' names or in their order: for each
-            tensor a dict from dimensions to Dims. All other sizes are those of the example. The
-            module runs at three sizes; integers in which the runs differ must be sizes of tensors,
-            or products or sums of them.
+            tensor a dict from dimensions to Dims; or a ShapesCollection or AdditionalInputs. All
+            other sizes are those of the example. The module runs at three sizes; integers in which
+            the runs differ must be sizes of tensors, or products or sums of them.
         strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards:
             accepted for PyTorch's sake.
 
@@ -88,7 +94,10 @@ def export(
         )
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise TypeError(f"export: kwargs is {type(kwargs)}. Give a dict of arguments by name.")
-    return ExportedProgram(record_program(mod, args, kwargs, refuse_read, dynamic_shapes))
+    if isinstance(dynamic_shapes, (AdditionalInputs, ShapesCollection)):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    program = record_program(mod, args, kwargs, refuse_read, dynamic_shapes)
+    return ExportedProgram(program, (args, dict(kwargs or {})))
 
 
 def refuse_read(how: str, site: str) -> None:

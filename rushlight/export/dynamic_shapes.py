@@ -6,14 +6,17 @@ import enum
 import math
 
 from rushlight import Tensor
-from rushlight.utils._pytree import tree_leaves
+from rushlight.utils._pytree import tree_leaves, tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["Dim", "dims"]
+    from rushlight import nn
+    from rushlight.export.exported_program import ExportedProgram
+
+__all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims"]
 
 
 class _Hint(enum.Enum):
@@ -134,6 +137,129 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
         (Dim('height', min=32, max=inf), Dim('width', min=32, max=inf))
     """
     return tuple(Dim(name, min=min, max=max) for name in names)
+
+
+class ShapesCollection:
+    """Which sizes may change, said of the tensors of the example instead of their names.
+
+    Example:
+        >>> x = torch.ones(2, 3)
+        >>> shapes = torch.export.ShapesCollection()
+        >>> shapes[x] = {0: torch.export.Dim("batch")}
+        >>> program = torch.export.export(torch.nn.Linear(3, 1), (x,), dynamic_shapes=shapes)
+        >>> program.module()(torch.ones(7, 3)).shape
+        torch.Size([7, 1])
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[int, tuple[Tensor, Any]] = {}
+
+    def __setitem__(self, t: Tensor, shape: Any) -> None:
+        if not isinstance(t, Tensor):
+            raise AssertionError(f"ShapesCollection: {t!r} is no tensor. Others have no sizes.")
+        if self._said.setdefault(id(t), (t, shape))[1] != shape:
+            raise AssertionError(
+                f"ShapesCollection: the tensor has {self[t]} already, which is not {shape}."
+            )
+
+    def __getitem__(self, t: Tensor) -> Any:
+        return self._said[id(t)][1]
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    def dynamic_shapes(
+        self, m: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Returns the same by the names of the arguments of a module.
+
+        Raises:
+            ValueError: if one of the tensors is not among the arguments.
+        """
+        left = set(self._said)
+
+        def said(value: Any) -> Any:
+            left.discard(id(value))
+            return self._said.get(id(value), (value, None))[1]
+
+        found = _by_name(said, m, (args, kwargs))
+        if left:
+            raise ValueError(
+                f"ShapesCollection: {len(left)} of its tensors are not among the arguments. "
+                "Use the tensors of the example, not copies."
+            )
+        return found
+
+
+class AdditionalInputs:
+    """Examples from which export learns which sizes may change: those that are not all the same.
+
+    Example:
+        >>> more = torch.export.AdditionalInputs()
+        >>> more.add((torch.ones(5, 3),))
+        >>> example = (torch.ones(2, 3),)
+        >>> program = torch.export.export(torch.nn.Linear(3, 1), example, dynamic_shapes=more)
+        >>> program.module()(torch.ones(7, 3)).shape
+        torch.Size([7, 1])
+    """
+
+    def __init__(self) -> None:
+        self._examples: list[tuple[tuple[Any, ...], Mapping[str, Any] | None]] = []
+
+    def add(self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
+        """Adds an example."""
+        if not isinstance(args, tuple):
+            raise AssertionError(f"AdditionalInputs: args is {args!r}. It must be a tuple.")
+        if kwargs is not None and not isinstance(kwargs, dict):
+            raise AssertionError(f"AdditionalInputs: kwargs is {kwargs!r}. It must be a dict.")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(
+        self, m: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Returns which sizes may change, by the names of the arguments of a module.
+
+        Raises:
+            ValueError: if an example differs in more than in sizes.
+        """
+
+        def differing(value: Any, *others: Any) -> Any:
+            if not isinstance(value, Tensor):
+                if any(other != value for other in others):
+                    raise ValueError(
+                        f"AdditionalInputs: {value!r} has another value in an example. Only sizes "
+                        "of tensors may differ."
+                    )
+                return None
+            shapes = [tensor.shape for tensor in (value, *others)]
+            return tuple(
+                None if len({*sizes}) == 1 else Dim.DYNAMIC for sizes in zip(*shapes, strict=True)
+            )
+
+        return _by_name(differing, m, (args, kwargs), *self._examples)
+
+    def verify(self, ep: ExportedProgram) -> None:
+        """Runs a program on all examples, which raises an error where it does not take one."""
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **(kwargs or {}))
+
+
+def _by_name(
+    say: Callable[..., Any],
+    module: nn.Module,
+    *examples: tuple[tuple[Any, ...], Mapping[str, Any] | None],
+) -> dict[str, Any]:
+    """What is said of each leaf of some examples, by the names of a module's arguments."""
+    from rushlight.export._program import bind
+
+    bound = [bind(module, args, kwargs or {}) for args, kwargs in examples]
+    return {
+        name.lstrip("*"): tree_map(say, *values)
+        for name, *values in zip(
+            bound[0], *(arguments.values() for arguments in bound), strict=True
+        )
+    }
 
 
 def resolve(

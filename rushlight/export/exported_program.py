@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 
+import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.export._program import Program
 from rushlight.export.graph_signature import (
@@ -19,6 +20,7 @@ from rushlight.export.graph_signature import (
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
+from rushlight.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +43,19 @@ class ExportedProgram:
         graph_signature: what its inputs and outputs mean.
         state_dict: parameters and persistent buffers by path.
         constants: other tensors by path.
+        example_inputs: the arguments and keyword arguments of the export; None after load.
+
+    The nodes of its graph note in meta["val"] what they are in the example: tensors on meta, or
+    numbers.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self,
+        program: Program,
+        example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None,
+    ) -> None:
         self._program = program
+        self.example_inputs = example_inputs
         graph, self.graph_signature = _lifted(program)
         self.graph_module = GraphModule({}, graph)
         temporary = program.temporary
@@ -73,7 +84,7 @@ class ExportedProgram:
                 "run_decompositions: the ops of the program are Rushlight's, which a table cannot "
                 "name. Change the nodes of module().graph instead."
             )
-        return ExportedProgram(copy.copy(self._program))
+        return ExportedProgram(copy.copy(self._program), self.example_inputs)
 
     @property
     def graph(self) -> Graph:
@@ -136,6 +147,7 @@ def _lifted(program: Program) -> tuple[Graph, ExportGraphSignature]:
             ):
                 name = re.sub(r"\W", "_", path).strip("_")
                 node = graph.placeholder(f"{_PREFIXES[kind]}_{name}")
+                node.meta["val"] = _in_example(_extract_tensor_metadata(tensor))
                 by_path[path] = node
                 persistent = path not in program.temporary if kind is InputKind.BUFFER else None
                 specs.append(InputSpec(kind, TensorArgument(node.name), path, persistent))
@@ -144,6 +156,8 @@ def _lifted(program: Program) -> tuple[Graph, ExportGraphSignature]:
             made[node] = by_path[node.target]
         elif node.op != "output":
             made[node] = graph.node_copy(node, lambda n: made[n])
+            if "tensor_meta" in node.meta:  # not in files
+                made[node].meta["val"] = _in_example(node.meta["tensor_meta"])
         if node.op == "placeholder":
             argument = TensorArgument(made[node].name)
             specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
@@ -156,6 +170,13 @@ def _lifted(program: Program) -> tuple[Graph, ExportGraphSignature]:
     ]
     kind = OutputKind.USER_OUTPUT
     return graph, ExportGraphSignature(specs, [OutputSpec(kind, arg, None) for arg in outputs])
+
+
+def _in_example(noted: Any) -> Any:
+    """A result from what was noted of it."""
+    if isinstance(noted, TensorMetadata):
+        return rl.empty_strided(noted.shape, noted.stride, dtype=noted.dtype, device="meta")
+    return [*map(_in_example, noted)] if isinstance(noted, (list, tuple)) else noted
 
 
 def _kind(program: Program, path: str, tensor: Tensor) -> InputKind:

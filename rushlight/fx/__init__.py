@@ -36,4 +36,4 @@ __all__ = [
 ]
 
 
-__getattr__ = _later.imports(__name__, ("experimental", "passes"))
+__getattr__ = _later.imports(__name__, ("experimental", "operator_schemas", "passes"))

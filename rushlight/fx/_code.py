@@ -9,6 +9,7 @@ import enum
 import keyword
 import operator
 from dataclasses import dataclass, field
+from textwrap import indent
 
 import rushlight as rl
 from rushlight.fx._naming import Namespace, qualified_name
@@ -16,7 +17,7 @@ from rushlight.fx.node import Node, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 __all__ = [
@@ -90,6 +91,8 @@ class PythonCode:
 class CodeGen:
     """Writes the code of graphs; a subclass may change its head and what it returns."""
 
+    _transform: Callable[[list[str]], list[str]] | None = None  # see Graph.on_generate_code
+
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         """Returns the line that opens the function."""
         if not free_vars or free_vars[0] != "self":
@@ -158,8 +161,11 @@ class _Writer:
                 body.append(self._statement(node) + (f";  {freed}None" if done else ""))
         head = self._codegen.gen_fn_def(free_vars, annotation)
         wraps = "\n".join(f'rushlight.fx.wrap("{name}")' for name in self._wrapped)
-        lines = "".join(f"    {line}\n" for line in body or ["pass"])
-        return PythonCode(f"{wraps}\n\n{head}\n{lines}", self._globals)
+        lines = [f"{line}\n" for line in body or ["pass"]]
+        if self._codegen._transform:
+            lines = self._codegen._transform(lines)
+        text = indent("".join(lines), "    ")
+        return PythonCode(f"{wraps}\n\n{head}\n{text}", self._globals)
 
     def _parameter(self, node: Node) -> str:
         default = f" = {self._text(node.args[0])}" if node.args else ""

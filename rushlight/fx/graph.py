@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rushlight.fx.graph_module import GraphModule
     from rushlight.fx.node import Argument, Target
 
+    TransformCode = Callable[[list[str]], list[str]]
+
 __all__ = [
     "CodeGen",
     "Graph",
@@ -267,9 +269,8 @@ class Graph:
 
     # Changing the order
 
-    @contextlib.contextmanager
-    def inserting_before(self, n: Node | None = None) -> Iterator[None]:
-        """Adds nodes before a node in a with block; before all if it is None.
+    def inserting_before(self, n: Node | None = None) -> contextlib.ExitStack:
+        """Adds nodes before a node, in a with block or from now on; before all if it is None.
 
         Example:
             >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x))
@@ -280,27 +281,22 @@ class Graph:
             >>> traced(torch.tensor([-1.0, 2.0]))
             tensor([1., 0.])
         """
-        with self._inserting(self._own(n).append if n is None else self._own(n).prepend):
-            yield
+        return self._inserting(self._own(n).append if n is None else self._own(n).prepend)
 
-    @contextlib.contextmanager
-    def inserting_after(self, n: Node | None = None) -> Iterator[None]:
-        """Adds nodes right after a node in a with block; at the end if it is None."""
-        with self._inserting(self._own(n).prepend if n is None else self._own(n).append):
-            yield
+    def inserting_after(self, n: Node | None = None) -> contextlib.ExitStack:
+        """Adds nodes right after a node, in the same ways; at the end if it is None."""
+        return self._inserting(self._own(n).prepend if n is None else self._own(n).append)
 
     def _own(self, n: Node | None) -> Node:
         if n is not None and n.graph is not self:
             raise AssertionError(f"inserting_before: {n} is not in this graph.")
         return self._root if n is None else n
 
-    @contextlib.contextmanager
-    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
+    def _inserting(self, insert: Callable[[Node], None]) -> contextlib.ExitStack:
+        undo = contextlib.ExitStack()
+        undo.callback(setattr, self, "_insert", self._insert)
+        self._insert = insert
+        return undo
 
     def erase_node(self, to_erase: Node) -> None:
         """Drops a node that nothing uses.
@@ -355,6 +351,28 @@ class Graph:
     def set_codegen(self, codegen: CodeGen) -> None:
         """Lets another CodeGen write the code."""
         self._codegen = codegen
+
+    def on_generate_code(
+        self, make_transformer: Callable[[TransformCode | None], TransformCode]
+    ) -> contextlib.ExitStack:
+        """Lets a function change the lines of the body, in a with block or from now on.
+
+        Args:
+            make_transformer: returns that function for the one there was before, which is None at
+                first. It gets the lines as a list and returns another.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x))
+            >>> with traced.graph.on_generate_code(lambda _: lambda lines: ["# relu\\n", *lines]):
+            ...     _ = traced.recompile()
+            >>> traced.code.splitlines()[3]
+            '    # relu'
+        """
+        codegen = self._codegen
+        undo = contextlib.ExitStack()
+        undo.callback(setattr, codegen, "_transform", codegen._transform)
+        codegen._transform = make_transformer(codegen._transform)
+        return undo
 
     def process_inputs(self, *args: Any) -> Any:
         """Returns the inputs of the placeholders for the arguments of forward."""

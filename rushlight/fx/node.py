@@ -7,7 +7,9 @@ together. Graph owns their order.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from types import EllipsisType
+from typing import Any, TypeAlias
 
 import rushlight as rl
 from rushlight.fx._naming import qualified_name
@@ -15,16 +17,25 @@ from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeAlias, TypeVar
+    from typing import TypeVar
 
     from rushlight.fx.graph import Graph
+    from rushlight.fx.operator_schemas import ArgsKwargsPair
 
-    Target: TypeAlias = Callable[..., Any] | str
-    Argument: TypeAlias = Any  # a Node, a constant, or lists, tuples, dicts and slices of them
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["Node", "base_types", "has_side_effect", "map_aggregate", "map_arg"]
+Target: TypeAlias = Callable[..., Any] | str
+Argument: TypeAlias = Any  # a Node, a constant, or lists, tuples, dicts and slices of them
+
+__all__ = [
+    "Argument",
+    "Node",
+    "Target",
+    "base_types",
+    "has_side_effect",
+    "map_aggregate",
+    "map_arg",
+]
 
 base_types = (
     str,
@@ -204,6 +215,33 @@ class Node:
 
     def _map_inputs(self, fn: Callable[[Node], Argument]) -> None:
         self._set_arguments(map_arg(self._args, fn), map_arg(self._kwargs, fn))
+
+    def normalized_arguments(
+        self,
+        root: rl.nn.Module,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """Returns the arguments of a call with defaults filled in, or None where none are known.
+
+        Args:
+            root: the module that paths of modules begin at.
+            arg_types: types of args, which decide where several forms of an op could be meant.
+            kwarg_types: the same of kwargs.
+            normalize_to_only_use_kwargs: gives all arguments by name.
+
+        Raises:
+            RuntimeError: if several forms of an op could be meant.
+        """
+        from rushlight.fx.operator_schemas import normalize_function, normalize_module
+
+        args, kwargs, only = self.args, self.kwargs, normalize_to_only_use_kwargs
+        if self.op == "call_function":
+            return normalize_function(self.target, args, kwargs, arg_types, kwarg_types, only)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, args, kwargs, only)
+        return None
 
     def replace_all_uses_with(
         self,

@@ -7,6 +7,7 @@ records what a program does for an example (rushlight.export), which can be save
 from __future__ import annotations
 
 import builtins
+import contextlib
 from contextvars import ContextVar
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
@@ -46,11 +47,13 @@ __all__ = [
     "load",
     "onednn_fusion_enabled",
     "optimize_for_inference",
+    "optimized_execution",
     "save",
     "script",
     "script_if_tracing",
     "script_method",
     "set_fusion_strategy",
+    "strict_fusion",
     "trace",
     "trace_module",
     "unused",
@@ -274,6 +277,16 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 
 _fusion_strategy = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def optimized_execution(should_optimize: bool) -> contextlib.nullcontext[None]:
+    """Returns a block in which nothing else happens: recordings run as they are."""
+    return contextlib.nullcontext()
+
+
+def strict_fusion() -> contextlib.nullcontext[None]:
+    """Returns a block in which nothing else happens, as outside of TorchScript in PyTorch."""
+    return contextlib.nullcontext()
 
 
 def enable_onednn_fusion(enabled: bool) -> None:

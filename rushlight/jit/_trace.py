@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 
 import rushlight as rl
@@ -25,6 +26,17 @@ __all__ = ["TracedModule", "check", "loaded", "traced"]
 
 class TracedModule(GraphModule, jit.ScriptModule):
     """A module or function as it ran on an example; graph and code show what it does."""
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class of the module that was traced."""
+        return type(self).__name__
+
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        """Returns what save would write."""
+        written = io.BytesIO()
+        self.save(written, _extra_files)
+        return written.getvalue()
 
     def save(self, f: FileLike, _extra_files: dict[str, Any] | None = None) -> None:
         """Writes the module to a file, with its present parameters.

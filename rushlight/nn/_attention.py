@@ -117,8 +117,23 @@ def _separate_projections(
     return [linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
 
 
-def _packed_projections(
-    query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same for copies of PyTorch's code, which call it."""
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
+def _in_projection_packed(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The projections by thirds of one weight; as one product where inputs are the same."""
     if weight is None:
@@ -301,7 +316,7 @@ def multi_head_attention_forward(
         of_each = (q_proj_weight, k_proj_weight, v_proj_weight)
         q, k, v = _separate_projections((query, key, value), of_each, in_proj_bias)
     else:
-        q, k, v = _packed_projections(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
         _check_mask_sizes(attn_mask, batch * num_heads, targets, sources)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import warnings
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, _later
 from rushlight import sigmoid as sigmoid
 from rushlight import tanh as tanh
 from rushlight._overridable import overridable
+from rushlight.nn import _reduction
 from rushlight.nn._attention import *  # noqa: F403
 from rushlight.nn._attention import _canonical_mask as _canonical_mask
+from rushlight.nn._attention import _in_projection as _in_projection
+from rushlight.nn._attention import _in_projection_packed as _in_projection_packed
 from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
 from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
 from rushlight.nn._losses import *  # noqa: F403
@@ -25,6 +28,12 @@ from rushlight.nn._pooling_places import *  # noqa: F403
 from rushlight.nn._products import *  # noqa: F403
 from rushlight.nn._scaled_products import *  # noqa: F403
 from rushlight.nn._vision import *  # noqa: F403
+from rushlight.overrides import handle_torch_function as handle_torch_function
+from rushlight.overrides import has_torch_function as has_torch_function
+from rushlight.overrides import has_torch_function_unary as has_torch_function_unary
+from rushlight.overrides import has_torch_function_variadic as has_torch_function_variadic
+
+_Reduction = _reduction  # PyTorch's name
 
 # Products and distances
 
@@ -188,3 +197,7 @@ def gumbel_softmax(
     best = soft.argmax(dim, keepdim=True)
     one_hot = rl.zeros_like(logits).scatter_(dim, best, 1.0)
     return one_hot - soft.detach() + soft
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports("rushlight.nn.modules", names_in={"utils": "_pair _single _triple"})

@@ -48,6 +48,41 @@ __all__ = [
     "zeros_",
 ]
 
+
+# PyTorch's names of single draws, which copies of its code call.
+
+
+def _no_grad_uniform_(
+    tensor: Tensor, a: float, b: float, generator: rl.Generator | None = None
+) -> Tensor:
+    return uniform_(tensor, a, b, generator)
+
+
+def _no_grad_normal_(
+    tensor: Tensor, mean: float, std: float, generator: rl.Generator | None = None
+) -> Tensor:
+    return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(
+    tensor: Tensor,
+    mean: float,
+    std: float,
+    a: float,
+    b: float,
+    generator: rl.Generator | None = None,
+) -> Tensor:
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_fill_(tensor: Tensor, val: float) -> Tensor:
+    return constant_(tensor, val)
+
+
+def _no_grad_zero_(tensor: Tensor) -> Tensor:
+    return zeros_(tensor)
+
+
 _UNIT_GAINS = ["linear", "sigmoid"]
 _UNIT_GAINS += [f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)]
 

@@ -6,6 +6,7 @@ onnx builds and checks the model: pip install rushlight[onnx].
 
 from __future__ import annotations
 
+import enum
 import os
 
 from rushlight import _later
@@ -19,7 +20,35 @@ if TYPE_CHECKING:
 
     from rushlight.onnx._program import ONNXProgram as ONNXProgram
 
-__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export"]
+__all__ = [
+    "ONNXProgram",
+    "OnnxExporterError",
+    "OperatorExportTypes",
+    "TrainingMode",
+    "errors",
+    "export",
+    "is_in_onnx_export",
+]
+
+
+# Options of export that programs name; it records in eval mode and makes ONNX, whatever they say.
+
+
+class TrainingMode(enum.Enum):
+    """In which mode a module is recorded: PyTorch's values of training=."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(enum.Enum):
+    """What ops become: PyTorch's values of operator_export_type=."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
 
 
 def export(

@@ -18,6 +18,7 @@ from rushlight.optim._schedules import (
     PolynomialLR,
     StepLR,
 )
+from rushlight.optim.optimizer import Optimizer as Optimizer
 
 _LRScheduler = LRScheduler  # its name in older programs
 

@@ -15,6 +15,7 @@ from rushlight import _C, Tensor
 from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
 from rushlight.random import fork_rng, get_rng_state, set_rng_state
+from rushlight.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from rushlight.utils._recompute import CheckpointError, Frame, running
 from rushlight.utils._selective_recompute import (
     SAC_IGNORED_OPS,

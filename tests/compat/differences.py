@@ -36,8 +36,6 @@ ACCEPTED = [
     # PyTorch takes sizes of tensors with too few dims before it looks at the shape.
     (ANY, RUNTIME, "^IndexError: .*(Dimension out of range|but tensor has no dimensions)"),
     (ANY, "^IndexError", "^(RuntimeError|TypeError): .*(shape mismatch|setStorage|as element)"),
-    # Losses name the shape of the target that they want with one class.
-    ("nll_loss|cross_entropy", "^ValueError: .*Expected target", RUNTIME),
     ("nll_loss|cross_entropy|huber_loss", RUNTIME, "^ValueError: .*(Expected|input tensor)"),
     ("(_pool|_norm)", RUNTIME, "^ValueError: .*(Input (dimension|tensor)|Expected more than 1)"),
     ("lp_pool", RUNTIME, "^ValueError: .*values to unpack"),
@@ -355,8 +353,6 @@ DATABASE = [
     ("^narrow_copy .error", "^IndexError: .*out of range", "Expected dim <"),
     ("^arange .error", "can't be cast", "step must be nonzero"),
     ("^nn.functional.multi_margin_loss .error", "of dtype int64", "one-dimensional"),
-    # Losses name the shape of the target that they want with one class.
-    ("^CrossEntropyLoss .error", "^ValueError: .*Expected target", RUNTIME),
     # An out= of another dtype is cast to; one that shares memory with an argument is written last.
     (ANY, GIVES, "^RuntimeError: .*(out tensor to have dtype|expects Long tensor out)"),
     # Methods need a tensor first.

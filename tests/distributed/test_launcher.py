@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import socket
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from rushlight.distributed import run
+from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError
+from rushlight.distributed.launcher import LaunchConfig, elastic_launch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -178,3 +181,35 @@ def test_outputs_go_to_files(script: Path, tmp_path: Path) -> None:
 def test_mistakes_are_told(options: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run.run(run.parse_args([*options, "program.py"]))
+
+
+def test_functions_run_in_all_processes() -> None:
+    config = LaunchConfig(1, 1, 2, max_restarts=0, monitor_interval=0.02)
+    assert elastic_launch(config, os.getenv)("RANK") == {0: "0", 1: "1"}
+    assert "RANK" not in os.environ
+
+
+def test_errors_of_functions_are_told() -> None:
+    config = LaunchConfig(1, 1, 2, max_restarts=0, monitor_interval=0.02)
+    with pytest.raises(ChildFailedError, match="truediv failed: rank (?s:.*)ZeroDivisionError"):
+        elastic_launch(config, operator.truediv)(1, 0)
+    with pytest.raises(ValueError, match="no entrypoint"):
+        elastic_launch(config, None)()
+
+
+def test_paths_are_run_as_programs(tmp_path: Path) -> None:
+    program = tmp_path / "place.sh"
+    program.write_text(f'#!/bin/sh\necho "$RANK $1" > {tmp_path}/$LOCAL_RANK\n')
+    program.chmod(0o755)
+    config = LaunchConfig(1, 1, 2, max_restarts=0, monitor_interval=0.02)
+    assert elastic_launch(config, str(program))(7) == {0: None, 1: None}
+    assert [(tmp_path / rank).read_text() for rank in "01"] == ["0 7\n", "1 7\n"]
+
+
+def test_machines_find_each_other_as_on_the_command_line() -> None:
+    config = LaunchConfig(
+        2, 2, 1, "job", rdzv_endpoint="host:1234", rdzv_configs={"rank": 1, "join_timeout": 5}
+    )
+    args = run.parse_args(config.command_line(["x"]))
+    assert (args.nnodes, args.node_rank, args.rdzv_id, args.standalone) == ("2:2", 1, "job", False)
+    assert (args.rdzv_endpoint, args.rdzv_conf) == ("host:1234", "join_timeout=5")

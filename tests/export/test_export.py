@@ -310,6 +310,62 @@ def test_dims_of_one_name_are_one_size() -> None:
         program(torch.ones(5), torch.ones(12))
 
 
+class Total(nn.Module):
+    def forward(self, x: Tensor, y: dict[str, Any], k: Tensor | None = None) -> Tensor:
+        return x.sum() + y["a"].sum() * y["b"] + (0 if k is None else k.sum())
+
+
+def example_of_total(rows: int, b: int = 3) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return (torch.zeros(rows, 3), {"a": torch.zeros(2), "b": b}), {"k": torch.zeros(2)}
+
+
+def test_sizes_are_said_of_the_tensors_themselves() -> None:
+    args, kwargs = example_of_total(4)
+    said = torch.export.ShapesCollection()
+    said[args[0]] = {0: BATCH}
+    said[args[1]["a"]] = (Dim.DYNAMIC,)
+    named = {"x": {0: BATCH}, "y": {"a": (Dim.DYNAMIC,), "b": None}, "k": None}
+    assert said.dynamic_shapes(Total(), args, kwargs) == named
+    assert (len(said), said[args[0]]) == (2, {0: BATCH})
+    run = export(Total(), args, kwargs, dynamic_shapes=said).module()
+    run(torch.ones(7, 3), {"a": torch.ones(5), "b": 3}, k=torch.zeros(2))
+    with pytest.raises(AssertionError, match="has .* already"):
+        said[args[0]] = {1: BATCH}
+    with pytest.raises(AssertionError, match="'x' is no tensor"):
+        said["x"] = None  # pyright: ignore[reportArgumentType]
+    said[torch.zeros(4, 3)] = {0: BATCH}
+    with pytest.raises(ValueError, match="1 of its tensors are not among"):
+        said.dynamic_shapes(Total(), args, kwargs)
+
+
+def test_sizes_are_learned_from_more_examples() -> None:
+    args, kwargs = example_of_total(4)
+    more = torch.export.AdditionalInputs()
+    more.add(*example_of_total(4))
+    more.add(*example_of_total(5))
+    named = {"x": (Dim.DYNAMIC, None), "y": {"a": (None,), "b": None}, "k": (None,)}
+    assert more.dynamic_shapes(Total(), args, kwargs) == named
+    more.verify(export(Total(), args, kwargs, dynamic_shapes=more))
+    with pytest.raises(AssertionError):
+        more.verify(export(Total(), args, kwargs))
+    more.add(*example_of_total(4, b=2))
+    with pytest.raises(ValueError, match="3 has another value"):
+        more.dynamic_shapes(Total(), args, kwargs)
+    with pytest.raises(AssertionError, match="must be a tuple"):
+        more.add(torch.zeros(1))  # pyright: ignore[reportArgumentType]
+
+
+def test_nodes_know_what_they_are_in_the_example() -> None:
+    program = exported(nn.Linear(3, 2), torch.ones(4, 3))
+    shapes = [tuple(node.meta["val"].shape) for node in program.graph.nodes if node.op != "output"]
+    assert shapes == [(2, 3), (2,), (4, 3), (4, 2)]
+    (x,), kwargs = program.example_inputs
+    assert (x.shape, kwargs) == ((4, 3), {})
+    ordered = exported(nn.MaxPool1d(2, return_indices=True), torch.ones(1, 1, 4))
+    values, places = ordered.graph.find_nodes(op="call_function")[0].meta["val"]
+    assert values.is_meta and places.dtype is torch.int64
+
+
 def test_arguments_must_fit_the_recording() -> None:
     dim = Dim("batch", min=2, max=8)
     program = exported(

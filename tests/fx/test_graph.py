@@ -79,6 +79,35 @@ def test_nodes_are_put_and_moved_where_one_says() -> None:
         pass
 
 
+def test_a_place_for_nodes_stays_without_a_with_block() -> None:
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    last = graph.call_function(torch.neg, (x,))
+    graph.inserting_before(last)
+    graph.call_function(torch.abs, (x,))
+    with graph.inserting_after(last):
+        graph.call_function(torch.exp, (x,))
+    graph.call_function(torch.sin, (x,))
+    assert [node.name for node in graph.nodes] == ["x", "abs_1", "sin", "neg", "exp"]
+
+
+def test_functions_change_the_lines_of_code() -> None:
+    traced = fx.symbolic_trace(lambda x: torch.relu(x))
+    plain = traced.code
+
+    def note(text: str) -> Any:
+        return lambda before: lambda lines: [f"# {text}\n", *(before(lines) if before else lines)]
+
+    with traced.graph.on_generate_code(note("a")), traced.graph.on_generate_code(note("b")):
+        traced.recompile()
+        assert traced.code == plain.replace("    relu", "    # b\n    # a\n    relu", 1)
+    traced.recompile()
+    assert traced.code == plain
+    traced.graph.on_generate_code(note("c"))
+    traced.recompile()
+    assert "# c" in traced.code
+
+
 def test_a_function_is_replaced_by_another() -> None:
     graph, x, relu = small()
     with graph.inserting_after(relu):

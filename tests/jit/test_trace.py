@@ -41,6 +41,8 @@ def test_traced_module_runs_for_other_batches_and_through_files(tmp_path: Path) 
     loaded.save(again)
     again.seek(0)
     torch.testing.assert_close(jit.load(again)(x), net(x))
+    torch.testing.assert_close(jit.load(io.BytesIO(loaded.save_to_buffer()))(x), net(x))
+    assert loaded.original_name == "Net"
     for location in ({"cpu": "cpu"}, lambda storage, _: storage):
         with pytest.raises(ValueError, match="map_location should be"):
             jit.load(tmp_path / "net.pt", location)

@@ -20,6 +20,20 @@ def _seed():
     torch.manual_seed(0)
 
 
+def test_two_masks_become_one() -> None:
+    layer, query = nn.MultiheadAttention(4, 2), torch.zeros(2, 3, 4)
+    future = torch.ones(3, 3, dtype=torch.bool).triu(1)
+    padding = torch.tensor([[True, False, False], [False, False, True]])
+    both, kind = layer.merge_masks(future, padding, query)
+    assert kind == 2 and both.shape == (2, 2, 3, 3)
+    assert torch.equal(both[:, 1], future | padding[:, None])
+    of_heads = torch.arange(4.0)[:, None, None].expand(4, 3, 3)
+    merged, _ = layer.merge_masks(of_heads, None, query)
+    assert merged[:, :, 0, 0].tolist() == [[0, 1], [2, 3]]
+    assert layer.merge_masks(None, padding, query) == (padding, 1)
+    assert layer.merge_masks(None, None, query) == (None, None)
+
+
 def triple(L, S, E, V, *batch, **options):
     options = {"requires_grad": True, "dtype": torch.float64, **options}
     return (

@@ -9,6 +9,7 @@ from scipy import special
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.nn import functional as F
 
 rng = np.random.default_rng(0)
 A, B = rng.normal(size=(2, 4, 3)) * 2
@@ -102,6 +103,25 @@ def test_loss_follows_its_formula_in_every_reduction(name) -> None:
         np.testing.assert_allclose(make(reduction)(*tensors).numpy(), value, rtol=1e-6, atol=1e-9)
     with pytest.raises(ValueError, match="is not a valid value for reduction"):
         make("average")(*tensors)
+
+
+@pytest.mark.parametrize(
+    ("input_shape", "target_shape", "error"),
+    [
+        ((3, 4), (2,), ValueError),
+        ((3, 4, 5), (2, 5), ValueError),
+        ((), (1,), ValueError),
+        ((3, 4), (3, 2), RuntimeError),
+        ((3, 4), (), ValueError),
+        ((4,), (2,), ValueError),
+        ((3, 4, 5), (3,), RuntimeError),
+        ((3, 4, 5, 5), (3, 5, 6), RuntimeError),
+    ],
+)
+def test_targets_of_other_shapes_are_refused(input_shape, target_shape, error) -> None:
+    with pytest.raises(error, match="nll_loss: ") as caught:
+        F.nll_loss(torch.zeros(input_shape), torch.zeros(target_shape, dtype=torch.long))
+    assert type(caught.value) is error
 
 
 def test_kl_div_batchmean_divides_by_the_batch_size() -> None:

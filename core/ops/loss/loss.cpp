@@ -84,9 +84,14 @@ void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t>
 }
 
 void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& weight) {
-  CHECK(!sizes.empty(), "input must have at least one dim: the classes. Got a 0-d tensor");
+  CHECK(!sizes.empty(), ErrorKind::kValue,
+        "input must have at least one dim: the classes. Got a 0-d tensor");
   int64_t classes = sizes[sizes.size() == 1 ? 0 : 1];
-  CHECK(target.sizes() == without_class(sizes), ErrorKind::kValue, "Expected target size ",
+  // A wrong number of samples is a wrong value, other shapes are a wrong call.
+  bool other_batch =
+      target.dim() == 0 || (sizes.size() == 1 ? target.dim() == 1 : target.size(0) != sizes[0]);
+  CHECK(target.sizes() == without_class(sizes),
+        other_batch ? ErrorKind::kValue : ErrorKind::kRuntime, "Expected target size ",
         without_class(sizes), " for input ", sizes, ", got ", target.sizes(),
         ". It holds one class for each position of input.");
   CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),

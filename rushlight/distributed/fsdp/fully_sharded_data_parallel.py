@@ -40,6 +40,11 @@ from rushlight.distributed.fsdp.api import (
     StateDictSettings,
     StateDictType,
 )
+from rushlight.distributed.fsdp.api import LocalStateDictConfig as LocalStateDictConfig
+from rushlight.distributed.fsdp.api import (
+    ShardedOptimStateDictConfig as ShardedOptimStateDictConfig,
+)
+from rushlight.distributed.fsdp.api import ShardedStateDictConfig as ShardedStateDictConfig
 from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy, wrap_below
 from rushlight.distributed.tensor import DTensor
 from rushlight.distributed.wrapper import clean_items

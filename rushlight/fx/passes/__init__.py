@@ -1,7 +1,7 @@
-"""Passes over graphs: noting shapes, drawing, splitting."""
+"""Passes over graphs: noting shapes, drawing, splitting, and running several."""
 
 from __future__ import annotations
 
-from rushlight.fx.passes import graph_drawer, shape_prop, split_module
+from rushlight.fx.passes import graph_drawer, infra, shape_prop, split_module
 
-__all__ = ["graph_drawer", "shape_prop", "split_module"]
+__all__ = ["graph_drawer", "infra", "shape_prop", "split_module"]

@@ -8,7 +8,13 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.init import constant_ as constant_
+from rushlight.nn.init import xavier_normal_ as xavier_normal_
+from rushlight.nn.init import xavier_uniform_ as xavier_uniform_
 from rushlight.nn.modules.attention import MultiheadAttention as MultiheadAttention
+from rushlight.nn.modules.linear import (
+    NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear,
+)
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.softmax import LogSoftmax as LogSoftmax
 from rushlight.nn.modules.softmax import Softmax as Softmax

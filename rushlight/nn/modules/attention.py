@@ -121,6 +121,27 @@ class MultiheadAttention(Module):
             if bias is not None:
                 init.xavier_normal_(bias)
 
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
+        """Returns two masks as one, and which of them it came from.
+
+        Args:
+            attn_mask: (L, S) or (B * num_heads, L, S), or None.
+            key_padding_mask: (B, S), or None; of the same dtype.
+            query: what attends, of batch size B.
+
+        Returns:
+            The mask, of shape (B, num_heads, L, S), and 2; without attn_mask, the other one and 1;
+            without both, None and None.
+        """
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        B, (L, S) = query.shape[0], attn_mask.shape[-2:]
+        samples, heads = (B, self.num_heads) if attn_mask.dim() == 3 else (1, 1)
+        merged = attn_mask.view(samples, heads, L, S).expand(B, self.num_heads, L, S)
+        return merged if key_padding_mask is None else merged + key_padding_mask[:, None, None], 2
+
     def forward(
         self,
         query: Tensor,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict as OrderedDict
 from collections.abc import Iterable, Mapping
 
 from rushlight import _later
-from rushlight.nn.modules.module import Module, _indent_rest
+from rushlight.nn.modules.module import Module, _addindent
+from rushlight.nn.parameter import Parameter as Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +209,7 @@ class ModuleList(_Sequence):
             end = start + 1
             while end < len(texts) and texts[end] == texts[start]:
                 end += 1
-            text = _indent_rest(texts[start])
+            text = _addindent(texts[start], 2)
             count = end - start
             lines.append(
                 f"({start}): {text}" if count == 1 else f"({start}-{end - 1}): {count} x {text}"

@@ -7,7 +7,8 @@ size_average and reduce they are taken too, with its warning. margin.py has the 
 
 from __future__ import annotations
 
-from rushlight import _C, Tensor, _later
+from rushlight import Tensor, _later
+from rushlight.nn import _reduction as _Reduction
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 
@@ -30,8 +31,6 @@ __all__ = [
     "SmoothL1Loss",
 ]
 
-_REDUCTIONS = ("none", "mean", "sum")
-
 
 class _Loss(Module):
     """What all losses share."""
@@ -44,7 +43,7 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = _REDUCTIONS[_C._legacy_reduction(size_average, reduce)]
+            reduction = _Reduction.legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
 
@@ -433,6 +432,7 @@ class CTCLoss(_Loss):
 __getattr__ = _later.imports(
     "rushlight.nn.modules",
     names_in={
+        "distance": "PairwiseDistance",
         "linear_cross_entropy": "LinearCrossEntropyLoss",
         "margin": (
             "CosineEmbeddingLoss HingeEmbeddingLoss MarginRankingLoss "

@@ -423,7 +423,7 @@ class Module(Stateful):
         extra = self.extra_repr()
         extra_lines = extra.split("\n") if extra else []
         child_lines = [
-            f"({name}): " + _indent_rest(repr(child)) for name, child in self._modules.items()
+            f"({name}): " + _addindent(repr(child), 2) for name, child in self._modules.items()
         ]
         if not child_lines and len(extra_lines) <= 1:
             return f"{self._get_name()}({extra})"
@@ -468,9 +468,9 @@ def _is_inexact(dtype: rl.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-def _indent_rest(text: str) -> str:
-    """Indents every line but the first by two spaces."""
-    return text.replace("\n", "\n  ")
+def _addindent(s_: str, numSpaces: int) -> str:
+    """Indents every line but the first, as the reprs of modules do."""
+    return s_.replace("\n", "\n" + numSpaces * " ")
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

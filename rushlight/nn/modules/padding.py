@@ -6,6 +6,8 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _ntuple
+from rushlight.nn.modules.utils import _pair as _pair
+from rushlight.nn.modules.utils import _quadruple as _quadruple
 
 __all__ = [
     "CircularPad1d",

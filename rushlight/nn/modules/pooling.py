@@ -17,7 +17,9 @@ from rushlight.nn.modules._special_pooling import (
 from rushlight.nn.modules._special_pooling import _LPPoolNd as _LPPoolNd
 from rushlight.nn.modules._special_pooling import _MaxUnpoolNd as _MaxUnpoolNd
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import _pair as _pair
 from rushlight.nn.modules.utils import _single
+from rushlight.nn.modules.utils import _triple as _triple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._rnn_base import RNNBase
 from rushlight.nn.modules._rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from rushlight.nn.modules.module import Module as Module
+from rushlight.nn.parameter import Parameter as Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 
 TYPE_CHECKING = False
@@ -30,6 +32,11 @@ class _SingleState(RNNBase):
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None):
         output, (last,) = self._run(input, None if hx is None else (hx,))
         return output, last
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Returns the samples of a batch in another order."""
+    return tensor.index_select(dim, permutation)
 
 
 class RNN(_SingleState):

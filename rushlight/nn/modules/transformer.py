@@ -12,13 +12,17 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.init import xavier_uniform_ as xavier_uniform_
 from rushlight.nn.modules._transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
 from rushlight.nn.modules._transformer_layers import _get_activation_fn as _get_activation_fn
 from rushlight.nn.modules.activation import GELU, ReLU
+from rushlight.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from rushlight.nn.modules.container import ModuleList
+from rushlight.nn.modules.dropout import Dropout as Dropout
+from rushlight.nn.modules.linear import Linear as Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
 

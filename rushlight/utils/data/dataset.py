@@ -13,13 +13,15 @@ import types
 import warnings
 
 import rushlight as rl
+from rushlight import Generator as Generator
+from rushlight import Tensor as Tensor
+from rushlight import default_generator as default_generator
+from rushlight import randperm as randperm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
-
-    from rushlight import Generator, Tensor
 
 
 class Dataset:

@@ -1,0 +1,5 @@
+"""vmap where older programs look for it."""
+
+from rushlight.func import vmap
+
+__all__ = ["vmap"]

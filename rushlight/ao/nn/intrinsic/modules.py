@@ -1,0 +1,4 @@
+"""The layers of torch.ao.nn.intrinsic under their other address."""
+
+from rushlight.ao.nn.intrinsic import *  # noqa: F403
+from rushlight.ao.nn.intrinsic import __all__ as __all__

@@ -1,0 +1,4 @@
+"""The layers of torch.ao.nn.qat under their other address."""
+
+from rushlight.ao.nn.qat import *  # noqa: F403
+from rushlight.ao.nn.qat import __all__ as __all__
