@@ -55,6 +55,10 @@ struct MatrixProduct {
 // Returns false, having done nothing, for half types when oneDNN does not take them.
 bool multiply_on_cpu(const MatrixProduct& product);
 
+// The same for half types with few rows or one column; returns false when there are more, or their
+// sizes do not suit it.
+bool multiply_few_rows(const MatrixProduct& product);
+
 // On the current stream of the current device.
 void multiply_on_cuda(const MatrixProduct& product);
 

@@ -102,6 +102,7 @@ bool multiply_on_cpu(const MatrixProduct& p) {
     multiply_small(p);
     return true;
   }
+  if (is_half(p.dtype) && multiply_few_rows(p)) return true;
   double work = double(p.m) * double(p.n) * double(p.k);
   bool large = work >= kOneDnnFrom && p.m > 1 && p.n > 1;
   // Of halves oneDNN takes a few dots one by one, which in floats are up to ten times as fast.
