@@ -21,14 +21,6 @@ constexpr int64_t kBlock = 1 << 16;  // elements of the matrix, which all rows m
 // Rows and columns of a matrix that is read row by row: a piece of it is read to its end.
 constexpr int64_t kTogether = 32, kWide = 512;
 
-// So many rows, one by one, are done before oneDNN has packed the matrix, or, where it has no code
-// for halves, before the matrix has become one of floats.
-int64_t few_rows(DType dtype) {
-  if (active_isa() == Isa::v4)
-    return dtype == DType::bfloat16 && onednn::has_bfloat16_tiles() ? 2 : 4;
-  return active_isa() == Isa::v3 ? 8 : 1;
-}
-
 // The same product turned: one column becomes one row.
 MatrixProduct turned(MatrixProduct p) {
   std::swap(p.m, p.n);
@@ -67,14 +59,21 @@ void multiply_block(const MatrixProduct& p, const float* rows, const char* b, in
 
 }  // namespace
 
+int64_t few_rows(DType dtype) {
+  if (active_isa() == Isa::v4)
+    return dtype == DType::bfloat16 && onednn::has_bfloat16_tiles() ? 2 : 4;
+  return active_isa() == Isa::v3 ? 8 : 1;
+}
+
 bool multiply_few_rows(const MatrixProduct& p) {
   if (p.n == 1 && p.m > 1 && !p.bias) return multiply_few_rows(turned(p));
   const int64_t columns = p.b.layout.transposed ? p.k : p.n;
   if (p.m > few_rows(p.dtype) || columns % kRowProductColumns != 0 || !has_dense_rows(p))
     return false;
-  const int64_t item = int64_t(dtype_size(p.dtype));
+  const int64_t item = int64_t(dtype_size(p.dtype)), out_item = int64_t(dtype_size(p.out_dtype()));
   const CastLoop widen = cast_loop(p.dtype, DType::float32),
-                 shorten = cast_loop(DType::float32, p.dtype);
+                 widen_out = cast_loop(p.out_dtype(), DType::float32),
+                 shorten = cast_loop(DType::float32, p.out_dtype());
   const int64_t step = p.b.layout.transposed ? std::max<int64_t>(16, kBlock / p.k) : kWide,
                 blocks = ceil_div(p.n, step);
   const int64_t grain =
@@ -91,13 +90,13 @@ bool multiply_few_rows(const MatrixProduct& p) {
       multiply_block(p, rows.get(), p.b.data + index * p.b_step * item, begin, width, out.get());
       for (int64_t i = 0; i < p.m; ++i) {
         float* line = &out[size_t(i * width)];
-        char* to = p.c + ((index * p.m + i) * p.n + begin) * item;
+        char* to = p.c + ((index * p.m + i) * p.n + begin) * out_item;
         auto add = [&](const char* from, float factor) {
-          widen(from, more.get(), width);
+          widen_out(from, more.get(), width);
           for (int64_t j = 0; j < width; ++j) line[j] += factor * more[size_t(j)];
         };
         for (int64_t j = 0; j < width && p.alpha != 1; ++j) line[j] *= float(p.alpha);
-        if (p.bias) add(p.bias + begin * item, 1);
+        if (p.bias) add(p.bias + begin * out_item, 1);
         if (p.beta != 0) add(to, float(p.beta));
         shorten(line, to, width);
       }
