@@ -13,30 +13,22 @@ template <class T>
   return load_vector(from);
 }
 
-[[gnu::always_inline]] inline Vector<float> load_wide(const BFloat16* from) {
-  using Bits = uint16_t __attribute__((vector_size(kWidth<float> * sizeof(uint16_t))));
-  Bits bits;
-  __builtin_memcpy(&bits, from, sizeof(bits));
-#if RUSHLIGHT_ISA == 4  // whose 512 bits __builtin_convertvector puts together from halves
-  auto wide = Vector<uint32_t>(_mm512_maskz_cvtepu16_epi32(-1, __m256i(bits)));
-#elif RUSHLIGHT_ISA == 3
-  auto wide = Vector<uint32_t>(_mm256_cvtepu16_epi32(__m128i(bits)));
-#else
-  auto wide = __builtin_convertvector(bits, Vector<uint32_t>);
-#endif
-  return Vector<float>(wide << 16);
-}
-
-[[gnu::always_inline]] inline Vector<float> load_wide(const Half* from) {
+// From a BFloat16 or a Half.
+template <class Short>
+[[gnu::always_inline]] inline Vector<float> load_half(const Short* from) {
 #if RUSHLIGHT_ISA >= 3
   Halves x;
   __builtin_memcpy(&x, from, sizeof(x));
-  return to_floats(x);
+  return detail::kSame<Short, Half> ? to_floats(x) : upper_to_floats(x);
 #else
   Vector<float> v;
   for (int i = 0; i < kWidth<float>; ++i) v[i] = to_float(from[i]);
   return v;
 #endif
 }
+[[gnu::always_inline]] inline Vector<float> load_wide(const BFloat16* from) {
+  return load_half(from);
+}
+[[gnu::always_inline]] inline Vector<float> load_wide(const Half* from) { return load_half(from); }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
