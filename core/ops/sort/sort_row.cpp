@@ -129,13 +129,12 @@ std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
   if (keep < length_ / 16) {
     if (wide) take_few<uint64_t>(row, keep);
     else take_few<uint32_t>(row, keep);
-  } else if (keep < length_ && length_ >= kBinsFrom) {
+  } else if (keep < (length_ < kBinsFrom ? length_ / 4 : length_)) {
     if (wide) take_many<uint64_t>(row, keep);
     else take_many<uint32_t>(row, keep);
   } else {
     take_all(row);
-    if (keep < length_ / 4) std::partial_sort(taken_.begin(), taken_.begin() + keep, taken_.end());
-    else sort(taken_, spare_);
+    sort(taken_, spare_);
   }
   return std::span(taken_).first(size_t(keep));
 }
