@@ -1,5 +1,5 @@
-// Owns load_wide(): a register of numbers from memory, where halves become floats, for kernels that
-// are compiled once per instruction set.
+// Owns load_wide() and store_half(): a register of numbers from memory, where halves become floats,
+// and of floats to halves, for kernels that are compiled once per instruction set.
 #pragma once
 
 #include "core/tensor/vectors.h"
@@ -30,5 +30,16 @@ template <class Short>
   return load_half(from);
 }
 [[gnu::always_inline]] inline Vector<float> load_wide(const Half* from) { return load_half(from); }
+
+// Rounded to a BFloat16 or a Half each.
+template <class Short>
+[[gnu::always_inline]] inline void store_half(Short* to, Vector<float> v) {
+#if RUSHLIGHT_ISA >= 3
+  Halves x = detail::kSame<Short, Half> ? to_halves(v) : round_to_upper(v);
+  __builtin_memcpy(to, &x, sizeof(x));
+#else
+  for (int i = 0; i < kWidth<float>; ++i) to[i] = from_float<Short>(v[i]);
+#endif
+}
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
