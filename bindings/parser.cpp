@@ -16,7 +16,7 @@ namespace {
 // The defaults of one op as Values, read once from the text of the schema.
 struct Defaults {
   std::array<Value, kMaxArgs> values;
-  std::deque<Shape> lists;  // what ShapeRefs in `values` look at
+  std::forward_list<Shape> lists;  // what ShapeRefs in `values` look at
 
   explicit Defaults(const Schema& schema) {
     for (int i = 0; i < schema.arg_count; ++i)
@@ -54,7 +54,7 @@ struct Defaults {
           while (!detail::trim(rest).empty())
             list.push_back(std::stoll(std::string(detail::next_part(rest, ','))));
         }
-        return ShapeRef(lists.emplace_back(list));
+        return ShapeRef(lists.emplace_front(list));
       }
       default: ASSERT(!"a default that the parser does not know"); return {};
     }
@@ -149,7 +149,7 @@ bool read_tensor_list(PyObject* object, bool takes_none, Arena& arena, Value& ou
       return false;
     }
   }
-  out = TensorList(arena.tensor_lists.emplace_back(std::move(list)));
+  out = TensorList(arena.tensor_lists.emplace_front(std::move(list)));
   return true;
 }
 
@@ -171,7 +171,7 @@ bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
       }
       Scalar value;
       if (!arg.takes_number || !read_number(object, value)) return false;
-      out = &arena.tensors.emplace_back(wrapped_number(value));
+      out = &arena.tensors.emplace_front(wrapped_number(value));
       return true;
     }
     case tensor_list:
@@ -363,7 +363,7 @@ bool Call::put_tensors(PyObject* const* args, Py_ssize_t nargs) {
     if (!is_tensor(args[i])) return false;
     list.push_back(unwrap(args[i]));
   }
-  values_[0] = TensorList(arena_.tensor_lists.emplace_back(std::move(list)));
+  values_[0] = TensorList(arena_.tensor_lists.emplace_front(std::move(list)));
   given_[0] = true;
   return true;
 }

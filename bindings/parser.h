@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <deque>
+#include <forward_list>
 #include <string>
 #include <vector>
 
@@ -11,14 +11,14 @@
 
 namespace rushlight::python {
 
-// Owns what the Values of one call look at.
+// Owns what the Values of one call look at: in lists, which take no memory while they are empty.
 struct Arena {
   static constexpr int kInts = 32;
   int64_t ints[kInts];
   int ints_used = 0;
-  std::deque<Shape> long_lists;
-  std::deque<Tensor> tensors;
-  std::deque<std::vector<Tensor>> tensor_lists;
+  std::forward_list<Shape> long_lists;
+  std::forward_list<Tensor> tensors;
+  std::forward_list<std::vector<Tensor>> tensor_lists;
   Py_ssize_t misfit = -1;  // the item of a list that could not be read
 
   std::span<int64_t> make_ints(size_t count) {
@@ -27,7 +27,7 @@ struct Arena {
       ints_used += int(count);
       return {start, count};
     }
-    Shape& list = long_lists.emplace_back(count);
+    Shape& list = long_lists.emplace_front(count);
     return {list.data(), count};
   }
 };

@@ -18,61 +18,69 @@ using Complex64 = Absent;
 using Complex128 = Absent;
 #endif
 
+#if RUSHLIGHT_ISA >= 3
+template <class T>
+constexpr bool kIsHalf = detail::kSame<T, Half> || detail::kSame<T, BFloat16>;
+
+template <class Short>
+Floats widen(const Short* from) {
+  Halves x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return detail::kSame<Short, Half> ? to_floats(x) : upper_to_floats(x);
+}
+template <class Short>
+Halves shorten(const float* from) {
+  Floats x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return detail::kSame<Short, Half> ? to_halves(x) : round_to_upper(x);
+}
+
+// Converts whole registers of halves to floats or back, and returns how many elements these are.
+template <class From, class To>
+int64_t cast_registers(const From* from, To* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + kHalves <= n; i += kHalves) {
+    if constexpr (kIsHalf<From>) {
+      Floats x = widen(from + i);
+      __builtin_memcpy(to + i, &x, sizeof x);
+    } else {
+      Halves x = shorten<To>(from + i);
+      __builtin_memcpy(to + i, &x, sizeof x);
+    }
+  }
+  return i;
+}
+#endif
+
 template <class From, class To>
 void cast(const void* from, void* to, int64_t n) {
   To* out = static_cast<To*>(to);
+  int64_t i = 0;
+#if RUSHLIGHT_ISA >= 3
+  if constexpr ((kIsHalf<From> && detail::kSame<To, float>) ||
+                (kIsHalf<To> && detail::kSame<From, float>))
+    i = cast_registers(static_cast<const From*>(from), out, n);
+#endif
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(element_at<From>(from, i));
+  for (int64_t k = i; k < n; ++k) out[k] = convert<To>(element_at<From>(from, k));
 }
 
 template <class Short>
 void round_to(const void* from, void* to, int64_t n) {
   const float* in = static_cast<const float*>(from);
   float* out = static_cast<float*>(to);
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = to_float(from_float<Short>(in[i]));
-}
-
+  int64_t i = 0;
 #if RUSHLIGHT_ISA >= 3
-template <>
-void cast<Half, float>(const void* from, void* to, int64_t n) {
-  const Half* in = static_cast<const Half*>(from);
-  float* out = static_cast<float*>(to);
-  int64_t i = 0;
-  for (Halves x; i + kHalves <= n; i += kHalves) {
-    __builtin_memcpy(&x, in + i, sizeof x);
-    Floats y = to_floats(x);
-    __builtin_memcpy(out + i, &y, sizeof y);
-  }
-  for (; i < n; ++i) out[i] = to_float(in[i]);
-}
-
-template <>
-void cast<float, Half>(const void* from, void* to, int64_t n) {
-  const float* in = static_cast<const float*>(from);
-  Half* out = static_cast<Half*>(to);
-  int64_t i = 0;
-  for (Floats x; i + kHalves <= n; i += kHalves) {
-    __builtin_memcpy(&x, in + i, sizeof x);
-    Halves y = to_halves(x);
-    __builtin_memcpy(out + i, &y, sizeof y);
-  }
-  for (; i < n; ++i) out[i] = to_half(in[i]);
-}
-
-template <>
-void round_to<Half>(const void* from, void* to, int64_t n) {
-  const float* in = static_cast<const float*>(from);
-  float* out = static_cast<float*>(to);
-  int64_t i = 0;
-  for (Floats x; i + kHalves <= n; i += kHalves) {
-    __builtin_memcpy(&x, in + i, sizeof x);
-    x = to_floats(to_halves(x));
-    __builtin_memcpy(out + i, &x, sizeof x);
-  }
-  for (; i < n; ++i) out[i] = to_float(to_half(in[i]));
-}
+  if constexpr (detail::kSame<Short, Half>)
+    for (Floats x; i + kHalves <= n; i += kHalves) {
+      __builtin_memcpy(&x, in + i, sizeof x);
+      x = to_floats(to_halves(x));
+      __builtin_memcpy(out + i, &x, sizeof x);
+    }
 #endif
+#pragma omp simd
+  for (int64_t k = i; k < n; ++k) out[k] = to_float(from_float<Short>(in[k]));
+}
 
 // Between a short float and another dtype, as convert() goes: by way of floats, but in two loops,
 // which the compiler vectorizes.

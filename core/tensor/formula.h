@@ -347,9 +347,22 @@ struct SignedBits {
   }
 };
 
+// Whether results are operands or small whole numbers, so that nothing is to be rounded.
+consteval bool keeps_digits(const char* text) {
+  int digits = 0;
+  for (const char* p = text; *p; ++p) {
+    if (*p == '+' || *p == '-' || *p == '*' || *p == '/' || *p == '.') return false;
+    digits = *p >= '0' && *p <= '9' ? digits + 1 : 0;
+    if (digits > 2) return false;
+  }
+  return calls_only(text,
+                    "(S)(T)(select)(min)(max)(abs)(clamp)(sign)(isnan)(floor)(ceil)(trunc)(round)");
+}
+
 #if RUSHLIGHT_ISA >= 3
-// The loop of a formula over float16, which converts one register of each operand at a time.
-template <class F>
+// The loop of a formula over halves, which converts one register of each operand at a time. The
+// vectorizer would choose between results bit by bit, once for each use of them in rounding.
+template <class F, class Short>
 struct HalfLoop {
   using InFloat = Loop<F, float>;
   static constexpr int kCount = InFloat::kParams.operands;
@@ -359,14 +372,14 @@ struct HalfLoop {
     for (int k = 0; k < kCount; ++k) in[k] = operands[k];
     float s[kMaxScalars];
     for (int k = 0; k < InFloat::kParams.scalars; ++k) s[k] = static_cast<const float*>(scalars)[k];
-    Half* out = static_cast<Half*>(result);
+    Short* out = static_cast<Short*>(result);
     int64_t i = 0;
     for (; i + kHalves <= n; i += kHalves) run_register(in, s, i, out + i);
     if (i == n) return;
-    Half rest[kCount][kHalves]{}, last[kHalves];
-    const size_t bytes = size_t(n - i) * sizeof(Half);
+    Short rest[kCount][kHalves]{}, last[kHalves];
+    const size_t bytes = size_t(n - i) * sizeof(Short);
     for (int k = 0; k < kCount; ++k) {
-      __builtin_memcpy(rest[k], static_cast<const Half*>(in[k]) + i, bytes);
+      __builtin_memcpy(rest[k], static_cast<const Short*>(in[k]) + i, bytes);
       in[k] = rest[k];
     }
     run_register(in, s, 0, last);
@@ -374,14 +387,21 @@ struct HalfLoop {
   }
 
  private:
+  static constexpr bool kIsHalf = kSame<Short, Half>;
+  [[gnu::always_inline]] static Halves shorten(Floats x) {
+    if constexpr (kIsHalf) return to_halves(x);
+    else if constexpr (keeps_digits(F::text) && InFloat::kParams.scalars == 0)
+      return upper_halves(FloatBits(x));
+    else return round_to_upper(x);
+  }
   [[gnu::always_inline]] static void run_register(const void* const* operands, const float* s,
-                                                  int64_t i, Half* out) {
+                                                  int64_t i, Short* out) {
     Halves half;
     Floats in[kCount], computed;
     const void* lanes[kCount];
     for (int k = 0; k < kCount; ++k) {
-      __builtin_memcpy(&half, static_cast<const Half*>(operands[k]) + i, sizeof half);
-      in[k] = to_floats(half);
+      __builtin_memcpy(&half, static_cast<const Short*>(operands[k]) + i, sizeof half);
+      in[k] = kIsHalf ? to_floats(half) : upper_to_floats(half);
       lanes[k] = &in[k];
     }
     float* results = reinterpret_cast<float*>(&computed);
@@ -389,7 +409,7 @@ struct HalfLoop {
     for (int l = 0; l < kHalves; ++l)
       results[l] = evaluate<F, float, float, -1>(lanes, s, l, typename InFloat::Operands{},
                                                  typename InFloat::Scalars{});
-    half = to_halves(computed);
+    half = shorten(computed);
     __builtin_memcpy(out, &half, sizeof half);
   }
 };
@@ -402,9 +422,11 @@ constexpr void add_half_loops(PointwiseLoops& loops) {
   } else if constexpr (suits_halves(F::text) && !read_params(F::params).has_mask() &&
                        Loop<F, float>::kStored == Stored::same) {
 #if RUSHLIGHT_ISA >= 3
-    loops.halves[0] = &HalfLoop<F>::run;
-#endif
+    loops.halves[0] = &HalfLoop<F, Half>::run;
+    loops.halves[1] = &HalfLoop<F, BFloat16>::run;
+#else
     loops.halves[1] = &Loop<F, float, -1, BFloat16>::run;
+#endif
   }
 }
 

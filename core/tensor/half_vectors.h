@@ -1,6 +1,8 @@
-// Owns the conversions of a register full of float16 numbers, by the instructions for it, which the
-// vectorizer does not know. The baseline set has none.
+// Owns the conversions of a register full of halves, by instructions that the vectorizer does not
+// know or does not choose. The baseline set has none.
 #pragma once
+
+#include "core/base/half.h"
 
 #if RUSHLIGHT_ISA >= 3
 
@@ -28,6 +30,34 @@ inline Halves to_halves(Floats x) {
 #else
   return __builtin_ia32_vcvtps2ph512_mask(x, kNearest, Halves{}, -1);
 #endif
+}
+
+// The same of bfloat16, the upper halves of floats.
+using FloatBits = int __attribute__((vector_size(sizeof(Floats))));
+inline Floats upper_to_floats(Halves x) {
+#if RUSHLIGHT_ISA == 3
+  return Floats(__builtin_ia32_pmovzxwd256(x) << 16);
+#else
+  return Floats(__builtin_ia32_pmovzxwd512_mask(x, FloatBits{}, -1) << 16);
+#endif
+}
+// As they are, of floats whose lower halves are zero.
+inline Halves upper_halves(FloatBits x) {
+  using Unsigned = unsigned __attribute__((vector_size(sizeof(Floats))));
+  const FloatBits upper = FloatBits(Unsigned(x) >> 16);
+#if RUSHLIGHT_ISA == 3
+  using Quarter = int __attribute__((vector_size(sizeof(Halves))));
+  Quarter parts[2];
+  __builtin_memcpy(parts, &upper, sizeof(parts));
+  return Halves(__builtin_ia32_packusdw128(parts[0], parts[1]));
+#else
+  return Halves(__builtin_ia32_pmovdw512_mask(upper, Halves{}, -1));
+#endif
+}
+// Rounded as to_bfloat16() does.
+inline Halves round_to_upper(Floats x) {
+  const FloatBits u = FloatBits(x), rounded = u + 0x7fff + ((u >> 16) & 1), quiet = u | 0x400000;
+  return upper_halves(x != x ? quiet : rounded);
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -292,24 +292,45 @@ void describe(Lane& lane, const TileOperand& operand, bool is_result) {
                           : cast_loop(tensor.dtype(), operand.kernel_dtype);
 }
 
-// Whether every tensor can be handed to the kernel whole, without tiles.
-bool is_direct(const TileOperand& result, std::span<const TileOperand> operands) {
+// The loop that every tensor can be handed to whole, without tiles.
+struct DirectLoop {
+  PointwiseLoop run = nullptr;         // null when there is none
+  size_t single = kMaxLanes;           // the operand that is one element, if there is one
+  alignas(16) char element[kMaxItem];  // as the kernel takes it
+};
+
+DirectLoop direct_loop(const TileOperand& result, std::span<const TileOperand> operands,
+                       const PointwiseKernel& kernel) {
   const Tensor& out = *result.tensor;
-  if (out.dtype() != result.kernel_dtype || !out.is_dense()) return false;
-  for (const TileOperand& operand : operands)
-    if (operand.tensor->dtype() != operand.kernel_dtype || !same_order(*operand.tensor, out))
-      return false;
-  return true;
+  DirectLoop loop;
+  if (out.dtype() != result.kernel_dtype || !out.is_dense()) return loop;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const TileOperand& operand = operands[k];
+    if (operand.tensor->dtype() == operand.kernel_dtype && same_order(*operand.tensor, out))
+      continue;
+    if (operand.tensor->numel() != 1 || loop.single < kMaxLanes || k >= kMaxRepeating ||
+        !kernel.repeating[k])
+      return loop;
+    loop.single = k;
+  }
+  loop.run = kernel.run;
+  if (loop.single < kMaxLanes) {
+    const TileOperand& one = operands[loop.single];
+    cast_loop(one.tensor->dtype(), one.kernel_dtype)(one.tensor->data(), loop.element, 1);
+    loop.run = kernel.repeating[loop.single];
+  }
+  return loop;
 }
 
-void run_direct(char* to, std::span<const TileOperand> operands, PointwiseLoop loop,
+void run_direct(const DirectLoop& loop, char* to, std::span<const TileOperand> operands,
                 const void* scalars, int64_t begin, int64_t end) {
   const void* in[kMaxLanes];
   for (size_t k = 0; k < operands.size(); ++k) {
     const Tensor& tensor = *operands[k].tensor;
-    in[k] = tensor.data<char>() + begin * int64_t(tensor.itemsize());
+    in[k] =
+        k == loop.single ? loop.element : tensor.data<char>() + begin * int64_t(tensor.itemsize());
   }
-  loop(in, scalars, to, end - begin);
+  loop.run(in, scalars, to, end - begin);
 }
 
 // Brings every lane into the iteration order of the result and finds the linear ones.
@@ -432,10 +453,10 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
   int64_t numel = result.tensor->numel();
   if (numel == 0) return;
   char* data = result.tensor->data<char>();
-  if (is_direct(result, operands)) {
+  if (DirectLoop direct = direct_loop(result, operands, kernel); direct.run) {
     int64_t item = int64_t(result.tensor->itemsize());
     parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
-      run_direct(data + begin * item, operands, kernel.run, scalars, begin, end);
+      run_direct(direct, data + begin * item, operands, scalars, begin, end);
     });
     return;
   }
@@ -457,7 +478,7 @@ struct RangedLoop::Parts {
   PointwiseKernel kernel;
   const void* scalars;
   int64_t item;  // bytes of an element of the result
-  bool is_direct;
+  DirectLoop direct;
   // Of a loop that is not direct:
   std::vector<Lane> lanes = {};
   Plan plan = {};
@@ -471,8 +492,8 @@ RangedLoop::RangedLoop(const TileOperand& result, std::span<const TileOperand> o
                        kernel,
                        scalars,
                        int64_t(result.tensor->itemsize()),
-                       is_direct(result, operands)}) {
-  if (parts_->is_direct) return;
+                       direct_loop(result, operands, kernel)}) {
+  if (parts_->direct.run) return;
   parts_->lanes.resize(operands.size() + 1);
   parts_->plan = make_plan(parts_->lanes, result, operands, kernel, scalars);
   parts_->copies = reorder_crossing(parts_->plan, operands);
@@ -482,7 +503,7 @@ RangedLoop::~RangedLoop() = default;
 
 void RangedLoop::run(int64_t begin, int64_t end, char* to) const {
   const Parts& p = *parts_;
-  if (p.is_direct) run_direct(to, p.operands, p.kernel.run, p.scalars, begin, end);
+  if (p.direct.run) run_direct(p.direct, to, p.operands, p.scalars, begin, end);
   else run_plan(p.plan, p.row_loop, to - begin * p.item, begin, end);
 }
 

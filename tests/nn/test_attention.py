@@ -249,6 +249,56 @@ def test_half_types_compute_in_float(
         torch.testing.assert_close(out, expected.to(dtype), rtol=rtol, atol=atol)
 
 
+def attention_of_rows(q, k, v, mask=None, is_causal=False):
+    """What one query of each head sees, in NumPy."""
+    q, k, v = (x.double().numpy() for x in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if is_causal:
+        scores[..., 1:] = -np.inf
+    if mask is not None:
+        mask = mask.numpy()
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize(
+    ("dtype", "atol"),
+    [
+        (torch.float32, 1e-5),
+        (torch.float64, 1e-12),
+        (torch.float16, 2e-3),
+        (torch.bfloat16, 2e-2),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(1, 16, 16), (5, 64, 48), (67, 80, 128), (130, 16, 144)])
+def test_one_query_reads_keys_where_they_lie(sizes, dtype, atol) -> None:
+    S, E, V = sizes
+    q, k, v = triple(1, S + 9, E, V, 2, 6, dtype=dtype, requires_grad=False)
+    k, v = k[..., 4 : S + 4, :], v[..., :S, :]  # of a cache that has room for more
+    positions = k.transpose(1, 2).contiguous().transpose(1, 2)  # heads within positions
+    mask, bias = torch.rand(2, 1, 1, S) > 0.3, torch.randn(S).reshape(1, S)
+    mask[..., 0] = True
+    cases = [
+        ((q, k, v), {}),
+        ((q, positions, v), {"is_causal": True}),
+        ((q, k, v, mask), {}),
+        ((q, k, v, bias), {}),
+        ((q, k[:1, :1], v), {}),
+        ((q.transpose(0, 1).contiguous().transpose(0, 1), k, v), {}),
+    ]
+    for arguments, options in cases:
+        out = F.scaled_dot_product_attention(*arguments, **options)
+        assert out.dtype == dtype
+        expected = attention_of_rows(*arguments, **options)
+        np.testing.assert_allclose(out.double().numpy(), expected, rtol=0, atol=atol)
+    out = F.scaled_dot_product_attention(q, k[:, :2], v[:, :2], enable_gqa=True)
+    shared = (x[:, :2].repeat_interleave(3, 1) for x in (k, v))
+    np.testing.assert_allclose(
+        out.double().numpy(), attention_of_rows(q, *shared), rtol=0, atol=atol
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -119,6 +119,31 @@ def test_half_types_compute_in_float32_and_keep_their_dtype():
     assert net.weight_hh_l0.grad.dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [16, 17, 48])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_half_types_give_the_same_when_nothing_is_recorded(kind, size, dtype):
+    torch.manual_seed(0)
+    options = [{}, {"bias": False, "num_layers": 2}, {"bidirectional": True}]
+    if kind is nn.LSTM:
+        options += [{"proj_size": size // 3}]
+    for option in options:
+        net = kind(size, size, dtype=dtype, **option)
+        for lengths in ([5], [1], [4, 4], [4] * 9, [6, 3, 3, 1, 1]):
+            x = torch.randn(lengths[0], len(lengths), size).to(dtype)
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths)
+            for given in (x, packed):
+                with torch.no_grad():
+                    output, last = net(given)
+                expected, expected_last = net(given)
+                outputs = [o if given is x else o.data for o in (output, expected)]
+                for mine, wanted in zip(
+                    (outputs[0], *states(last)), (outputs[1], *states(expected_last)), strict=True
+                ):
+                    assert mine.dtype == dtype
+                    torch.testing.assert_close(mine, wanted.detach(), rtol=0.02, atol=0.01)
+
+
 def test_gradients_of_gradients_and_forward_mode():
     torch.manual_seed(3)
     net = nn.LSTM(2, 3, proj_size=2, bidirectional=True, dtype=torch.float64)

@@ -325,3 +325,22 @@ def test_rows_of_all_sizes_are_found(columns: int, dtype: type) -> None:
         assert np.array_equal(t[:, 0][torch.tensor(index)].numpy(), table[index, 0])
     every = torch.tensor(np.arange(columns))
     assert np.array_equal(t.index_select(1, every).numpy(), table)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_added_one_by_one(dtype: Any) -> None:
+    torch.manual_seed(0)
+    places, values = torch.randint(0, 5, (3, 40)), torch.randn(3, 40).to(dtype)
+    expected = torch.zeros(3, 5, dtype=dtype)
+    for row in range(3):
+        for place, value in zip(places[row].tolist(), values[row], strict=True):
+            expected[row, place] += value
+    sums = torch.zeros(3, 5, dtype=dtype)
+    assert torch.equal(sums.scatter_add(1, places, values), expected)
+    assert torch.equal(sums[0].scatter_add(0, places[0], values[0]), expected[0])
+    rows = torch.zeros(5, 40, dtype=dtype).index_add(0, torch.tensor([1, 4, 1]), values)
+    assert torch.equal(rows[1], values[0] + values[2])
+    assert torch.equal(rows[4], values[1])
+    places[2, 39] = 5
+    with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
+        sums.scatter_add_(1, places, values)

@@ -283,7 +283,9 @@ void backward(const Attention& a, const Tensor& grad, const Tensor& output, cons
 }  // namespace
 
 void attention_cpu(const Attention& attention, const Tensor& output, const Tensor& logsumexp) {
-  if (attention_of_bfloat16(attention, output, logsumexp)) return;
+  if (attention_of_one_query(attention, output, logsumexp) ||
+      attention_of_bfloat16(attention, output, logsumexp))
+    return;
   if (logsumexp.dtype() == DType::float64) forward<double>(attention, output, logsumexp);
   else forward<float>(attention, output, logsumexp);
 }

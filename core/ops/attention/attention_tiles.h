@@ -16,9 +16,12 @@ namespace rushlight {
 
 ISA_TABLES(AttentionLoops, attention_loops)
 
-// Defined in attention_bfloat16.cpp: false, having done nothing, where that is not the faster way.
+// Defined in attention_bfloat16.cpp and attention_one_query.cpp: false, having done nothing, where
+// that is not the faster way.
 bool attention_of_bfloat16(const Attention& attention, const Tensor& output,
                            const Tensor& logsumexp);
+bool attention_of_one_query(const Attention& attention, const Tensor& output,
+                            const Tensor& logsumexp);
 
 namespace attention_cpu_detail {
 

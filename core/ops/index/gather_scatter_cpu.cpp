@@ -35,6 +35,10 @@ struct Block {
 
   // Whether a row is moved by one place: then it is a run of self.
   bool has_rigid_rows() const { return column.index == 0 || columns == 1; }
+  // Whether rows are runs of the index and of other, whose elements each go to their own place.
+  bool is_flat() const {
+    return dim_stride == 1 && column.self == 0 && column.index == 1 && column.other == 1;
+  }
   int64_t checked(int64_t place) const {
     if (uint64_t(place) >= uint64_t(dim_size)) refuse(place);
     return place;
@@ -61,8 +65,7 @@ void for_each_element(Block<T> block, F f) {
       other += block.row.other;
     }
   };
-  bool in_row = block.dim_stride == 1 && block.column.self == 0;
-  if (in_row && block.column.index == 1 && block.column.other == 1) loop(1, {0, 1, 1});
+  if (block.is_flat()) loop(1, {0, 1, 1});
   else loop(block.dim_stride, block.column);
 }
 
@@ -75,6 +78,16 @@ void for_each_row(const Block<T>& block, F&& f) {
     f(reinterpret_cast<char*>(block.self + r * block.row.self + place * block.dim_stride),
       block.column.self * kItem, reinterpret_cast<char*>(block.other + r * block.row.other),
       block.column.other * kItem, block.columns);
+  }
+}
+
+template <class T>
+void add_halves(const Block<T>& block, AddLoop add_at) {
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t* index = block.index + r * block.row.index;
+    int64_t done = add_at(block.self + r * block.row.self, index, block.other + r * block.row.other,
+                          block.columns, block.dim_size);
+    if (done < block.columns) block.refuse(index[done]);
   }
 }
 
@@ -153,10 +166,13 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
     return;
   }
   CombineRun combine_run(how, self.dtype());
+  const bool adds_halves = how == Scatter::add && is_half(self.dtype());
   visit_combination(how, self.dtype(), [&]<class Combine>(Combine combine) {
     using T = typename Combine::Type;
     for_each_block<T>(self, d, places, values, false, [&](const Block<T>& block) {
-      if (block.has_rigid_rows() && block.column.self != 0) for_each_row(block, combine_run);
+      if (adds_halves && block.is_flat())
+        add_halves(block, index_loops().add_at[self.dtype() == DType::bfloat16]);
+      else if (block.has_rigid_rows() && block.column.self != 0) for_each_row(block, combine_run);
       else for_each_element(block, [combine](T& to, const T& from) { to = combine(to, from); });
     });
   });

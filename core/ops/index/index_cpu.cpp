@@ -231,6 +231,7 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
     case 16: return read_rows(std::integral_constant<int64_t, 16>());
     case 32: return read_rows(std::integral_constant<int64_t, 32>());
     case 64: return read_rows(std::integral_constant<int64_t, 64>());
+    case 128: return read_rows(std::integral_constant<int64_t, 128>());
     default: break;
   }
   for_each_part([&](char* source, const int64_t* offsets, char* row, int64_t n) {

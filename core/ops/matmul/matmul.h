@@ -15,6 +15,9 @@ Tensor matmul_kernel(const Tensor& a, const Tensor& b);
 // input @ weight.T + bias, where weight is a matrix and bias may be undefined.
 Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias);
 
+// The same in float32 for an input and a weight of one half type; the bias is float32.
+Tensor wide_linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias);
+
 // beta * input + alpha * a @ b, rounded once, for real floats of one dtype. The input has the
 // result's shape and is not read when beta is 0; a and b have the same dims before the last two.
 Tensor add_product_kernel(const Tensor& input, const Tensor& a, const Tensor& b, double beta,
@@ -48,12 +51,24 @@ struct MatrixProduct {
   char* c;                     // dense
   int64_t batch = 1, a_step = 0, b_step = 0;
   double alpha = 1, beta = 0;
+  bool is_wide = false;  // bias and c are float32, though the operands are halves
 
+  DType out_dtype() const { return is_wide ? DType::float32 : dtype; }
   bool is_plain() const { return alpha == 1 && beta == 0; }
 };
 
+// Of halves oneDNN takes fewer dots than this one by one.
+inline constexpr int64_t kFewDots = 32;
+
 // Returns false, having done nothing, for half types when oneDNN does not take them.
 bool multiply_on_cpu(const MatrixProduct& product);
+
+// The same for half types with few rows or one column; returns false when there are more, or their
+// sizes do not suit it.
+bool multiply_few_rows(const MatrixProduct& product);
+// How many rows are few: one by one they are done before oneDNN has packed the matrix, or, where it
+// has no code for halves, before the matrix has become one of floats.
+int64_t few_rows(DType dtype);
 
 // On the current stream of the current device.
 void multiply_on_cuda(const MatrixProduct& product);

@@ -72,11 +72,14 @@ Tensor prepare_result(ShapeRef sizes, const Tensor& like, const Scaling& scaling
   return out;
 }
 
-// The product of all rows of a with the matrix b. Undefined when there is no code for it.
-Tensor multiply_rows(Tensor a, Tensor b, const Tensor& bias, const Scaling& scaling) {
+// The product of all rows of a with the matrix b, in float32 if it is wide. Undefined when there is
+// no code for it.
+Tensor multiply_rows(Tensor a, Tensor b, const Tensor& bias, const Scaling& scaling,
+                     bool is_wide = false) {
   Shape sizes = a.sizes();
   sizes.back() = b.size(1);
-  Tensor out = prepare_result(sizes, a, scaling);
+  Tensor out =
+      is_wide ? empty(sizes, DType::float32, a.device()) : prepare_result(sizes, a, scaling);
   if (out.numel() == 0) return out;
   MatrixProduct p{.dtype = a.dtype(),
                   .m = out.numel() / b.size(1),
@@ -85,7 +88,8 @@ Tensor multiply_rows(Tensor a, Tensor b, const Tensor& bias, const Scaling& scal
                   .bias = bias.defined() ? bytes_of(bias) : nullptr,
                   .c = bytes_of(out),
                   .alpha = scaling.alpha,
-                  .beta = scaling.beta};
+                  .beta = scaling.beta,
+                  .is_wide = is_wide};
   if (p.k == 0) return multiply(p, out.device()) ? out : Tensor();
   if (!rows_layout(a)) a = to_contiguous(a);
   b = right_operand(b);
@@ -176,13 +180,27 @@ Tensor add_product_kernel(const Tensor& input, const Tensor& a, const Tensor& b,
   return multiply(a, b, {input, beta, alpha});
 }
 
-Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+namespace {
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias, bool is_wide) {
   Tensor turned = alias(weight, Shape{weight.size(1), weight.size(0)},
                         Shape{weight.stride(1), weight.stride(0)}, weight.offset());
-  Tensor out = multiply_rows(input, turned, bias.defined() ? to_contiguous(bias) : bias, kUnscaled);
+  Tensor row = bias.defined() ? to_contiguous(bias) : bias;
+  Tensor out = multiply_rows(input, turned, row, kUnscaled, is_wide);
   if (out.defined()) return out;
   auto widen = [](const Tensor& t) { return t.defined() ? to_dtype(t, DType::float32) : t; };
-  return to_dtype(linear_kernel(widen(input), widen(weight), widen(bias)), input.dtype());
+  out = linear(widen(input), widen(weight), widen(bias), false);
+  return is_wide ? out : to_dtype(out, input.dtype());
+}
+
+}  // namespace
+
+Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  return linear(input, weight, bias, false);
+}
+
+Tensor wide_linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  return linear(input, weight, bias, true);
 }
 
 Tensor dot_kernel(const Tensor& input, const Tensor& other) {

@@ -2,6 +2,9 @@
 // layers. One direction of one layer is _recurrent_layer; all else here is made of ops.
 #include "core/ops/recurrent/recurrent.h"
 
+#include <algorithm>
+#include <array>
+
 #include "core/autograd/needs.h"
 #include "core/ops/op.h"
 
@@ -31,23 +34,29 @@ struct Run {
   Tensor output, hy, cy;
 };
 
-// One direction of a layer over packed rows. Half types compute in float32 on the CPU; complex ones
-// are recorded op by op.
+// One direction of a layer over packed rows. Half types compute in float32 on the CPU, with weights
+// of halves if nothing is recorded; complex ones are recorded op by op.
 Run run_layer(std::string_view cell, const Tensor& input, const Tensor& hx, const Tensor& cx,
               const Weights& w, ShapeRef batch_sizes, bool reverse) {
   bool widened = is_half(input.dtype()) && input.device().is_cpu();
-  auto in = [&](const Tensor& t) {
+  auto wide = [&](const Tensor& t) {
     return widened && t.defined() && t.dtype() == input.dtype() ? cast(t, DType::float32) : t;
   };
+  auto is_followed = [](const Tensor* t) {
+    return is_lifted(*t) || (is_grad_enabled() && t->defined() && gradient_edge_exists(*t));
+  };
+  std::array<const Tensor*, 8> all{&input, &hx, &cx, &w.w_ih, &w.w_hh, &w.b_ih, &w.b_hh, &w.w_hr};
+  bool is_recorded = std::ranges::any_of(all, is_followed);
+  auto in = [&](const Tensor& t) { return is_recorded ? wide(t) : t; };
   auto out = [&](const Tensor& t) { return widened ? cast(t, input.dtype()) : t; };
   RecurrentLayer layer = recurrent_layer(cell, hx, cx, w.w_hh, w.w_hr, batch_sizes, reverse);
   check_recurrent_layer(layer, input, w.w_ih, w.b_ih, w.b_hh);
   RecurrentResult run;
   if (is_complex(input.dtype())) run = run_recurrent(layer, input, w.w_ih, w.b_ih, w.b_hh);
   else
-    std::tie(run.output, run.inner, run.gates) =
-        call<"_recurrent_layer", Triple>(in(input), cell, in(hx), in(cx), in(w.w_ih), in(w.w_hh),
-                                         in(w.b_ih), in(w.b_hh), in(w.w_hr), batch_sizes, reverse);
+    std::tie(run.output, run.inner, run.gates) = call<"_recurrent_layer", Triple>(
+        in(input), cell, wide(hx), wide(cx), in(w.w_ih), in(w.w_hh), wide(w.b_ih), wide(w.b_hh),
+        in(w.w_hr), batch_sizes, reverse);
   return {out(run.output), out(last_rows(layer, run.output)),
           cx.defined() ? out(last_rows(layer, run.inner)) : Tensor()};
 }

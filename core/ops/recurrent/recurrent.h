@@ -63,13 +63,14 @@ RecurrentLayer recurrent_layer(std::string_view cell, const Tensor& hx, const Te
 void check_recurrent_layer(const RecurrentLayer& layer, const Tensor& input, const Tensor& w_ih,
                            const Tensor& b_ih, const Tensor& b_hh);
 
-// By the kernel of the CPU, which does not record, or as ops. Biases may be undefined.
+// By the kernel of the CPU, which does not record, or as ops. Biases may be undefined. On the CPU
+// input and weights may be halves beside states and biases of float32, which is what comes back.
 RecurrentResult run_recurrent(RecurrentLayer layer, const Tensor& input, const Tensor& w_ih,
                               const Tensor& b_ih, const Tensor& b_hh);
 
 // `projected` is input @ w_ih.T and the biases, (N, G), without that of gru's candidate from
 // hidden, `candidate_bias` (H), which may be undefined. On the CPU it is overwritten, and tensors
-// are row-major, float32 or float64.
+// are row-major, float32 or float64; beside float32, weights may be halves.
 RecurrentResult run_recurrent_cpu(const RecurrentLayer& layer, const Tensor& projected,
                                   const Tensor& candidate_bias);
 RecurrentResult run_recurrent_ops(const RecurrentLayer& layer, const Tensor& projected,

@@ -7,8 +7,11 @@
 #include <cstring>
 #include <memory>
 
+#include "core/device/onednn.h"
 #include "core/device/openblas.h"
 #include "core/device/threads.h"
+#include "core/ops/matmul/matmul.h"
+#include "core/ops/matmul/row_products.h"
 #include "core/ops/operands.h"
 #include "core/ops/recurrent/recurrent.h"
 #include "core/ops/recurrent/recurrent_loops.h"
@@ -37,19 +40,20 @@ template <class T>
 class StepMatrix {
  public:
   StepMatrix() = default;
-  // `matrix` itself, or its transpose. Packing pays when several rows meet it several times.
+  // `matrix` itself, or its transpose. Packing pays when several rows meet it several times; halves
+  // are multiplied as they are.
   StepMatrix(const Tensor& matrix, bool transposed, int64_t rows, int64_t steps)
-      : matrix_(matrix.data<T>()),
+      : matrix_(matrix),
         transposed_(transposed),
         k_(matrix.size(transposed ? 1 : 0)),
         n_(matrix.size(transposed ? 0 : 1)) {
-    if (rows < 2 * steps || steps < 4) return;
+    if (rows < 2 * steps || steps < 4 || is_half(matrix.dtype())) return;
     const auto& loop = loops<T>();
     packed_ = std::make_unique_for_overwrite<T[]>(size_t(loop.packed_size(k_, n_)));
     int64_t panels = loop.panels(n_);
     parallel_for(0, panels, kPackedPerThread * panels / (k_ * n_ + 1) + 1,
                  [&](int64_t begin, int64_t end) {
-                   loop.pack(matrix_, transposed, k_, n_, begin, end, packed_.get());
+                   loop.pack(matrix_.data<T>(), transposed, k_, n_, begin, end, packed_.get());
                  });
   }
 
@@ -58,12 +62,14 @@ class StepMatrix {
     if (m == 0 || n_ == 0) return;
     if (k_ == 0) {
       if (!accumulate) std::fill_n(c, m * n_, T(0));
+    } else if (is_half(matrix_.dtype())) {
+      multiply_halves(a, c, m, accumulate);
     } else if (packed_) {
       loops<T>().multiply(a, k_, packed_.get(), c, n_, m, n_, k_, accumulate);
     } else {
       // Few rows: time goes into reading the matrix.
       parallel_for(0, n_, kReadPerThread / (k_ + 1) + 1, [&](int64_t begin, int64_t end) {
-        const T* part = matrix_ + begin * (transposed_ ? k_ : 1);
+        const T* part = matrix_.data<T>() + begin * (transposed_ ? k_ : 1);
         openblas::gemm(dtype_of<T>, false, transposed_, m, end - begin, k_, 1, a, k_, part,
                        transposed_ ? k_ : n_, accumulate ? 1 : 0, c + begin, n_);
       });
@@ -71,11 +77,37 @@ class StepMatrix {
   }
 
  private:
-  const T* matrix_ = nullptr;
+  void multiply_halves(const T* a, T* c, int64_t m, bool accumulate) const {
+    DType dtype = matrix_.dtype();
+    auto rows = std::make_unique_for_overwrite<char[]>(size_t(m * k_) * dtype_size(dtype));
+    cast_loop(dtype_of<T>, dtype)(a, rows.get(), m * k_);
+    ASSERT(multiply_on_cpu(
+        {.dtype = dtype,
+         .m = m,
+         .n = n_,
+         .k = k_,
+         .a = {rows.get(), {false, k_}},
+         .b = {static_cast<const char*>(matrix_.data()), {transposed_, transposed_ ? k_ : n_}},
+         .c = reinterpret_cast<char*>(c),
+         .beta = double(accumulate),
+         .is_wide = true}));
+  }
+
+  Tensor matrix_;
   bool transposed_ = false;
   int64_t k_ = 0, n_ = 0;
   std::unique_ptr<T[]> packed_;
 };
+
+// Whether halves are multiplied with a weight as they are: few rows of them, or tiles. Those have
+// the size of the step, and each size takes oneDNN milliseconds once.
+bool takes_halves(const RecurrentLayer& layer, const Tensor& weight) {
+  bool is_short =
+      layer.batch() <= few_rows(weight.dtype()) && weight.size(1) % kRowProductColumns == 0;
+  bool is_tiled =
+      weight.dtype() == DType::bfloat16 && layer.is_dense() && weight.size(0) >= kFewDots;
+  return is_short || (is_tiled && onednn::has_bfloat16_tiles());
+}
 
 // Sequences that are worth a thread.
 int64_t grain_of(const RecurrentLayer& layer) {
@@ -124,8 +156,12 @@ RecurrentResult run_recurrent_cpu(const RecurrentLayer& layer, const Tensor& pro
   by_type(dtype, [&]<class T>(Tag<T>) {
     const auto& loop = loops<T>();
     int64_t steps = int64_t(layer.steps.size());
-    StepMatrix<T> from_hidden(layer.w_hh, true, layer.rows, steps), project;
-    if (layer.w_hr.defined()) project = StepMatrix<T>(layer.w_hr, true, layer.rows, steps);
+    auto step_matrix = [&](const Tensor& weight) {
+      bool is_given = !is_half(weight.dtype()) || takes_halves(layer, weight);
+      return StepMatrix<T>(is_given ? weight : to_dtype(weight, dtype), true, layer.rows, steps);
+    };
+    StepMatrix<T> from_hidden = step_matrix(layer.w_hh), project;
+    if (layer.w_hr.defined()) project = step_matrix(layer.w_hr);
     T *gates = projected.data<T>(), *inner = result.inner.data<T>();
     T* output = result.output.data<T>();
     Before<T> h_before{output, layer.hx.data<T>(), outputs};

@@ -1,5 +1,6 @@
 // Owns the op that runs one direction of one recurrent layer over all steps, with its gradient.
 // The ops that users see are in recurrent.cpp.
+#include "core/ops/matmul/matmul.h"
 #include "core/ops/op.h"
 #include "core/ops/recurrent/recurrent.h"
 
@@ -20,10 +21,10 @@ Cell cell_of(std::string_view name) {
   return name == "tanh" ? Cell::tanh : Cell::relu;
 }
 
-// The kernel of the CPU takes row-major tensors.
-bool has_kernel(const Tensor& input) {
-  return input.device().is_cpu() &&
-         (input.dtype() == DType::float32 || input.dtype() == DType::float64);
+// The kernel of the CPU takes row-major tensors. `state` is of the dtype that it computes in.
+bool has_kernel(const Tensor& state) {
+  return state.device().is_cpu() &&
+         (state.dtype() == DType::float32 || state.dtype() == DType::float64);
 }
 Tensor prepared(const Tensor& t) { return t.defined() ? to_contiguous(t) : t; }
 
@@ -108,8 +109,10 @@ RecurrentResult run_recurrent(RecurrentLayer layer, const Tensor& input, const T
   Tensor candidate_bias;
   if (layer.is_gru() && b_hh.defined())
     candidate_bias = narrow(b_hh, 0, 2 * layer.hidden, layer.hidden);
-  Tensor projected = call<"linear", Tensor>(input, w_ih, projection_bias(layer, b_ih, b_hh));
-  if (!has_kernel(input)) return run_recurrent_ops(layer, projected, candidate_bias);
+  Tensor bias = projection_bias(layer, b_ih, b_hh);
+  Tensor projected = input.dtype() == layer.hx.dtype() ? call<"linear", Tensor>(input, w_ih, bias)
+                                                       : wide_linear_kernel(input, w_ih, bias);
+  if (!has_kernel(layer.hx)) return run_recurrent_ops(layer, projected, candidate_bias);
   for (Tensor* t : {&layer.hx, &layer.cx, &layer.w_hh, &layer.w_hr}) *t = prepared(*t);
   return run_recurrent_cpu(layer, prepared(projected), prepared(candidate_bias));
 }

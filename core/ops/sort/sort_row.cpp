@@ -14,14 +14,19 @@ ISA_TABLES(SortLoops, sort_loops)
 
 namespace {
 
-constexpr int64_t kRadixFrom = 512;  // shorter rows are sorted faster by comparison
-constexpr int64_t kBlock = 128;      // keys that are looked at together
-constexpr int kBinBits = 11;         // of the keys that ranks are looked for in
+constexpr int64_t kBinsFrom = 512;  // shorter rows are searched for ranks faster without bins
+constexpr int64_t kBlock = 128;     // keys that are looked at together
+constexpr int kBinBits = 11;        // of the keys that ranks are looked for in
+constexpr size_t kPerByte = 16;     // elements that are worth counting the values of a byte
 
-// Sorts by one byte of the key after the other, the lowest first, where they are not all equal.
-void radix_sort(RankedRow& row, RankedRow& spare) {
+// Sorts by one byte of the key after the other, the lowest first, where they are not all equal; few
+// elements of keys that differ in many bytes by comparison.
+void sort(RankedRow& row, RankedRow& spare) {
   uint64_t differing = 0;
   for (const Ranked& r : row) differing |= r.key ^ row[0].key;
+  size_t bytes = 0;
+  for (int shift = 0; shift < 64; shift += 8) bytes += (differing >> shift & 255) != 0;
+  if (row.size() < kPerByte * bytes) return std::sort(row.begin(), row.end());
   spare.resize(row.size());
   for (int shift = 0; shift < 64; shift += 8) {
     if (!(differing >> shift & 255)) continue;
@@ -115,7 +120,7 @@ void RowSorter::take_many(const void* row, int64_t keep) {
   taken_.clear();
   for (int64_t i = 0; i < length_; ++i)
     if (Ranked element{keys[i], i}; !(last < element)) taken_.push_back(element);
-  radix_sort(taken_, spare_);
+  sort(taken_, spare_);
 }
 
 std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
@@ -124,14 +129,12 @@ std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
   if (keep < length_ / 16) {
     if (wide) take_few<uint64_t>(row, keep);
     else take_few<uint32_t>(row, keep);
-  } else if (keep < length_ && length_ >= kRadixFrom) {
+  } else if (keep < (length_ < kBinsFrom ? length_ / 4 : length_)) {
     if (wide) take_many<uint64_t>(row, keep);
     else take_many<uint32_t>(row, keep);
   } else {
     take_all(row);
-    if (keep < length_) std::partial_sort(taken_.begin(), taken_.begin() + keep, taken_.end());
-    else if (length_ >= kRadixFrom) radix_sort(taken_, spare_);
-    else std::sort(taken_.begin(), taken_.end());
+    sort(taken_, spare_);
   }
   return std::span(taken_).first(size_t(keep));
 }
@@ -178,7 +181,7 @@ void RowSorter::at_ranks(const void* row, std::span<const int64_t> ranks, Ranked
   if (ranks.size() > kManyRanks) {
     std::span<const Ranked> sorted = first(row, length_);
     for (size_t i = 0; i < ranks.size(); ++i) out[i] = sorted[size_t(ranks[i])];
-  } else if (length_ < kRadixFrom) {
+  } else if (length_ < kBinsFrom) {
     take_all(row);
     pick_ranks(taken_, 0, ranks, out);
   } else if (dtype_size(dtype_) > 4) {
