@@ -116,8 +116,24 @@ def convolutions(torch: Any) -> None:
             same(torch, lambda i, k: F.conv_transpose2d(i, k, stride=2), x, w.transpose(0, 1),
                  tolerance=1e-3)  # fmt: skip
             same(torch, lambda i, k: F.conv2d(i, k, groups=16), x, w[:16, :1], tolerance=1e-3)
+            for dtype, tolerance in ((torch.float16, 1e-2), (torch.bfloat16, 1e-1)):
+                for form in (torch.contiguous_format, torch.channels_last):
+                    half = [t.to(dtype).to(memory_format=form) for t in (x, w)]
+                    same(torch, lambda i, k: F.conv2d(i, k, padding=1), *half, tolerance=tolerance)
     same(torch, lambda i: F.max_pool2d(i, 3, 2, 1), x)
     same(torch, lambda i: F.interpolate(i, scale_factor=2.0, mode="bilinear"), x)
+
+
+@piece
+def halves(torch: Any) -> None:
+    # Each number of 16 bits, and floats that lie between them, are too large, or are no numbers.
+    bits = torch.arange(1 << 16).to(torch.int32).to(torch.int16)
+    steps = torch.arange(-(1 << 31), 1 << 31, 99991).to(torch.int32)
+    for dtype in (torch.float16, torch.bfloat16):
+        for x, to in ((bits.view(dtype), torch.float32), (steps.view(torch.float32), dtype)):
+            mine, reference = x.cuda().to(to).cpu(), x.to(to)
+            assert torch.equal(mine.isnan(), reference.isnan()), (dtype, to)
+            assert torch.equal(mine[~mine.isnan()], reference[~mine.isnan()]), (dtype, to)
 
 
 @piece
