@@ -11,6 +11,7 @@ from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
 from rushlight._layout import LAYOUTS
 from rushlight._quantized_methods import QuantizedMethods
+from rushlight._target import read_target
 from rushlight._tensor_memory import MemoryMethods
 from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
 from rushlight._told import tell_of_members, told
@@ -204,7 +205,7 @@ class Tensor(
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """Returns the tensor with another dtype or device, itself when nothing changes.
 
-        Takes a dtype, a device, both, or another tensor to match; `copy=True` always copies,
+        Takes a dtype, a device and a dtype, or another tensor to match; `copy=True` always copies,
         `memory_format` sets the order of the elements. A `non_blocking` copy between the CPU's
         pinned memory and a GPU returns before it is done.
 
@@ -212,37 +213,9 @@ class Tensor(
             >>> torch.ones(2).to(torch.int64)
             tensor([1, 1])
         """
-        dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
-        copy, format = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
-        non_blocking = kwargs.pop("non_blocking", False)
-        if (other := kwargs.pop("other", None)) is not None:
-            args = (other, *args)
-        if kwargs:
-            raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        for i, arg in enumerate(args):
-            if isinstance(arg, (_C.dtype, type)):
-                dtype = arg
-            elif isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, (str, _C.device)) or (
-                isinstance(arg, int) and not isinstance(arg, bool)
-            ):
-                device = arg
-            elif arg is None or isinstance(arg, bool):
-                if (
-                    isinstance(arg, bool)
-                    and i == len(args) - 1
-                    and i >= 2
-                    and not isinstance(args[i - 1], _C.dtype)
-                ):
-                    copy = arg
-            else:
-                raise TypeError(
-                    f"to(): expected a dtype, a device or a Tensor, got {type(arg).__name__}"
-                )
+        device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
         if device is not None:
-            device = device if isinstance(device, _C.device) else _C.device(device)
             result = _C._to(self, device, non_blocking)
         if dtype is not None and dtype != self.dtype:
             result = _C._cast(result, dtype)
