@@ -25,7 +25,7 @@ def read_target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any
     if isinstance(first, _C.TensorBase):
         args = (first.device, first.dtype, *args[1:])
     elif isinstance(first, (_C.dtype, type)):
-        args = (None, *args)
+        args = (kwargs.pop("device", None), *args)
     device, dtype, non_blocking, copy, memory_format = to(*args, **kwargs)
     if device is not None and not isinstance(device, _C.device):
         if not isinstance(device, (str, int)) or isinstance(device, bool):
