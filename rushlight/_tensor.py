@@ -248,8 +248,10 @@ class Tensor(
             dtype, device = read_type(dtype)
         elif isinstance(dtype, TensorType):
             dtype, device = dtype.dtype, dtype.device_type
-        else:
+        elif isinstance(dtype, (_C.dtype, type)):
             return self.to(_C.get_default_dtype() if dtype is Tensor else dtype)
+        else:
+            raise TypeError(f"type(): expected a dtype or the name of a type, got {dtype!r}")
         if device == self.device.type:
             return self.to(dtype)
         return self.to(device, dtype, non_blocking=non_blocking)

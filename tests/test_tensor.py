@@ -210,6 +210,15 @@ def test_to_refuses_arguments_that_contradict_each_other_or_have_no_place(of: st
             call()
 
 
+def test_methods_refuse_arguments_of_another_type() -> None:
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"type\(\): expected a dtype or the name of a type, got 3"):
+        x.type(3)
+    for of in (x, torch.nn.Linear(1, 1)):
+        with pytest.raises(TypeError, match="'requires_grad' .* must be bool, not str"):
+            of.requires_grad_("no")
+
+
 def test_to_returns_the_tensor_itself_when_nothing_changes() -> None:
     x = torch.ones(2)
     assert x.to(torch.float32) is x and x.to("cpu") is x and x.float() is x
