@@ -6,10 +6,9 @@ bindings/tensor.cpp.
 
 from __future__ import annotations
 
-from rushlight import _C
+from rushlight import _C, _layout
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
-from rushlight._layout import LAYOUTS
 from rushlight._quantized_methods import QuantizedMethods
 from rushlight._target import read_target
 from rushlight._tensor_memory import MemoryMethods
@@ -323,15 +322,15 @@ class Tensor(
 
     def to_sparse_coo(self) -> Tensor:
         """Returns the tensor in layout sparse_coo."""
-        return self.to_sparse(layout=LAYOUTS[1])
+        return self.to_sparse(layout=_layout.sparse_coo)
 
     def to_sparse_csr(self, dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_csr."""
-        return self.to_sparse(layout=LAYOUTS[2], dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_csr, dense_dim=dense_dim)
 
     def to_sparse_csc(self, dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_csc."""
-        return self.to_sparse(layout=LAYOUTS[3], dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_csc, dense_dim=dense_dim)
 
     def to_sparse_bsr(self, blocksize: int | Sequence[int], dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_bsr, of blocks by rows.
@@ -340,11 +339,11 @@ class Tensor(
             >>> torch.eye(4).to_sparse_bsr((2, 2)).values().shape
             torch.Size([2, 2, 2])
         """
-        return self.to_sparse(layout=LAYOUTS[4], blocksize=blocksize, dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
 
     def to_sparse_bsc(self, blocksize: int | Sequence[int], dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_bsc, of blocks by columns."""
-        return self.to_sparse(layout=LAYOUTS[5], blocksize=blocksize, dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
         """Gives a sparse tensor the sizes of another one."""
@@ -364,7 +363,7 @@ class Tensor(
     @property
     def layout(self) -> Layout:
         """How the elements are stored: torch.strided, or one of the sparse layouts."""
-        return LAYOUTS[self._layout]
+        return _layout.LAYOUTS[self._layout]
 
     @property
     def real(self) -> Tensor:
