@@ -16,7 +16,7 @@ from rushlight import _C, Tensor
 
 if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Callable[..., Any]: ...
+    def __getattr__(name: str) -> Any: ...
 
 
 _BOTH = """
