@@ -37,7 +37,7 @@ using Shorts = uint16_t __attribute__((vector_size(kWidth<float> * sizeof(uint16
 [[gnu::always_inline]] inline Vector<float> load_widened(const BFloat16* from) {
   Shorts bits;
   __builtin_memcpy(&bits, from, sizeof(bits));
-#if RUSHLIGHT_ISA == 4  // which GCC would widen in two halves
+#if RUSHLIGHT_ISA == 4 && !defined(__clang__)  // which GCC would widen in two halves
   Words words = (Words)__builtin_ia32_pmovzxwd512_mask((Halves)bits, Vector<int32_t>{}, -1);
 #else
   Words words = __builtin_convertvector(bits, Words);
