@@ -37,6 +37,11 @@ struct FunctionDefaults {
 };
 inline FunctionDefaults function_defaults;
 
+extern PyTypeObject FunctionType;
+// Function.apply of a class: calls forward, and records the call.
+PyObject* apply_function(PyObject* cls, PyObject* const* items, Py_ssize_t count,
+                         PyObject* keywords);
+
 class FunctionNode final : public Node, public HoldsPython {
  public:
   explicit FunctionNode(PyFunction* context) : context_(context) { py_object = context; }

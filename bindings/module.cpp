@@ -74,50 +74,7 @@ nb::dict describe(const OpEntry& entry) {
   return row;
 }
 
-}  // namespace
-}  // namespace rushlight::python
-
-NB_MODULE(_C, m) {
-  using namespace rushlight;
-  using namespace rushlight::python;
-  nb::register_exception_translator(
-      [](const std::exception_ptr& error, void*) {
-        try {
-          std::rethrow_exception(error);
-        } catch (const Error&) {
-          set_python_error();
-        }
-      },
-      nullptr);
-  m.doc() = "The native core of Rushlight. Use the rushlight package.";
-  active_isa();  // a bad RUSHLIGHT_CPU is told at import
-
-  PyObject* module = m.ptr();
-  try {
-    add_objects(module);
-    add_override(module);
-    add_told(module);
-    add_dispatch(module);
-    add_tensor(module);
-    add_ops(module);
-    add_autograd(module);
-    add_function(module);
-    add_lift(module);
-    add_watchers(module);
-    add_interchange(module);
-    add_construct(module);
-    add_storage(module);
-    add_dlpack(module);
-    add_generator(module);
-    add_cuda(module);
-    add_nccl(module);
-    add_module_call(module);
-    add_meeting(module);
-    add_steps(module);
-  } catch (const PythonError&) {
-    throw nb::python_error();
-  }
-
+void add_op_table(nb::module_& m) {
   m.def(
       "ops",
       [homes = nb::dict(m.attr("_op_homes"))](nb::str home) {
@@ -140,6 +97,9 @@ NB_MODULE(_C, m) {
         return found ? nb::borrow(found) : nb::none();
       },
       "name"_a, "The type of an op's named results, None if there is none.");
+}
+
+void add_settings(nb::module_& m) {
   m.def(
       "_set_library_search_path",
       [](std::vector<std::string> folders) { set_library_search_path(std::move(folders)); },
@@ -171,6 +131,9 @@ NB_MODULE(_C, m) {
         return out;
       },
       "Bytes of CPU memory: allocated, cached, and the peak.");
+}
+
+void add_dtypes(nb::module_& m) {
   m.def(
       "get_default_dtype", [] { return nb::steal(wrap_dtype(default_dtype())); },
       "The dtype of new float tensors.");
@@ -229,4 +192,52 @@ NB_MODULE(_C, m) {
         return nb::steal(wrap_dtype(result_dtype(operands)));
       },
       "tensor1"_a, "tensor2"_a, "The dtype of the result of an op on both.");
+}
+
+}  // namespace
+}  // namespace rushlight::python
+
+NB_MODULE(_C, m) {
+  using namespace rushlight;
+  using namespace rushlight::python;
+  nb::register_exception_translator(
+      [](const std::exception_ptr& error, void*) {
+        try {
+          std::rethrow_exception(error);
+        } catch (const Error&) {
+          set_python_error();
+        }
+      },
+      nullptr);
+  m.doc() = "The native core of Rushlight. Use the rushlight package.";
+  active_isa();  // a bad RUSHLIGHT_CPU is told at import
+
+  PyObject* module = m.ptr();
+  try {
+    add_objects(module);
+    add_override(module);
+    add_told(module);
+    add_dispatch(module);
+    add_tensor(module);
+    add_ops(module);
+    add_autograd(module);
+    add_function(module);
+    add_lift(module);
+    add_watchers(module);
+    add_interchange(module);
+    add_construct(module);
+    add_storage(module);
+    add_dlpack(module);
+    add_generator(module);
+    add_cuda(module);
+    add_nccl(module);
+    add_module_call(module);
+    add_meeting(module);
+    add_steps(module);
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+  add_op_table(m);
+  add_settings(m);
+  add_dtypes(m);
 }

@@ -147,6 +147,8 @@ PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {"__module__", op_module, nullptr, nullptr, nullptr},
                                {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
                                {}};
+// Without one of its own a type hides that of its base.
+PyGetSetDef method_attributes[] = {{"__doc__", op_doc, nullptr, nullptr, nullptr}, {}};
 PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by name."}, {}};
 PyMethodDef method_methods[] = {
     {"__reduce__", method_reduce, METH_NOARGS, "Pickles as an attribute of Tensor."}, {}};
@@ -177,6 +179,7 @@ PyTypeObject OpMethodType = {
     .tp_name = "rushlight._C.OpMethod",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_methods = method_methods,
+    .tp_getset = method_attributes,
     .tp_base = &OpFunctionType,
     .tp_descr_get = method_bind};
 

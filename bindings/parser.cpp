@@ -153,6 +153,67 @@ bool read_tensor_list(PyObject* object, bool takes_none, Arena& arena, Value& ou
   return true;
 }
 
+bool read_tensor(PyObject* object, bool takes_number, Arena& arena, Value& out) {
+  Scalar number;
+  if (is_tensor(object)) out = &unwrap(object);
+  else if (takes_number && read_number(object, number))
+    out = &arena.tensors.emplace_front(wrapped_number(number));
+  else return false;
+  return true;
+}
+
+bool read_real(PyObject* object, Value& out) {
+  if (PyFloat_CheckExact(object)) {
+    out = PyFloat_AS_DOUBLE(object);
+    return true;
+  }
+  if (PyLong_CheckExact(object)) {  // a float may be larger than any int64
+    double real = PyLong_AsDouble(object);
+    if (real == -1 && PyErr_Occurred()) throw PythonError();
+    out = real;
+    return true;
+  }
+  Scalar value;
+  if (is_tensor(object) && unwrap(object).numel() == 1 && !unwrap(object).requires_grad())
+    value = item(unwrap(object));
+  else if (!read_number(object, value)) return false;
+  if (value.is_complex()) return false;
+  out = value.to<double>();
+  return true;
+}
+
+bool read_scalar(PyObject* object, Scalar& out) {
+  if (!is_tensor(object)) return read_number(object, out);
+  const Tensor& tensor = unwrap(object);
+  if (tensor.dim() != 0 || tensor.requires_grad() || tensor.device().is_meta() || is_lifted(tensor))
+    return false;
+  out = item(tensor);
+  return true;
+}
+
+bool read_bool(PyObject* object, bool& out) {
+  out = object == Py_True;
+  return PyBool_Check(object);
+}
+
+bool read_text(PyObject* object, std::string_view& out) {
+  if (!PyUnicode_Check(object)) return false;
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+  if (!text) throw PythonError();
+  out = {text, size_t(size)};
+  return true;
+}
+
+// What `read` makes of the object, as a Value.
+template <class T>
+bool read_as(bool (*read)(PyObject*, T&), PyObject* object, Value& out) {
+  T value;
+  if (!read(object, value)) return false;
+  out = value;
+  return true;
+}
+
 // Reads one argument; false when the object does not fit.
 bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
   using enum ArgType;
@@ -164,96 +225,26 @@ bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
   switch (arg.type) {
     case tensor:
     case tensor_optional:
-    case tensor_mutable: {
-      if (is_tensor(object)) {
-        out = &unwrap(object);
-        return true;
-      }
-      Scalar value;
-      if (!arg.takes_number || !read_number(object, value)) return false;
-      out = &arena.tensors.emplace_front(wrapped_number(value));
-      return true;
-    }
+    case tensor_mutable: return read_tensor(object, arg.takes_number, arena, out);
     case tensor_list:
     case tensor_list_optional:
       return read_tensor_list(object, arg.type == tensor_list_optional, arena, out);
     case integer:
-    case integer_optional: {
-      int64_t value;
-      if (!read_int(object, value)) return false;
-      out = value;
-      return true;
-    }
+    case integer_optional: return read_as<int64_t>(read_int, object, out);
     case ints:
     case ints_optional: return read_ints(object, arg.expand_to, arena, out);
     case ArgType::real:
-    case real_optional: {
-      Scalar value;
-      if (PyFloat_CheckExact(object)) {
-        out = PyFloat_AS_DOUBLE(object);
-        return true;
-      }
-      if (PyLong_CheckExact(object)) {  // a float may be larger than any int64
-        double real = PyLong_AsDouble(object);
-        if (real == -1 && PyErr_Occurred()) throw PythonError();
-        out = real;
-        return true;
-      }
-      if (is_tensor(object) && unwrap(object).numel() == 1 && !unwrap(object).requires_grad())
-        value = item(unwrap(object));
-      else if (!read_number(object, value)) return false;
-      if (value.is_complex()) return false;
-      out = value.to<double>();
-      return true;
-    }
+    case real_optional: return read_real(object, out);
     case boolean:
-    case boolean_optional:
-      if (!PyBool_Check(object)) return false;
-      out = object == Py_True;
-      return true;
+    case boolean_optional: return read_as<bool>(read_bool, object, out);
     case string:
-    case string_optional: {
-      if (!PyUnicode_Check(object)) return false;
-      Py_ssize_t size;
-      const char* text = PyUnicode_AsUTF8AndSize(object, &size);
-      if (!text) throw PythonError();
-      out = std::string_view(text, size_t(size));
-      return true;
-    }
+    case string_optional: return read_as<std::string_view>(read_text, object, out);
     case number:
-    case number_optional: {
-      Scalar value;
-      if (is_tensor(object) && unwrap(object).dim() == 0 && !unwrap(object).requires_grad() &&
-          !unwrap(object).device().is_meta() && !is_lifted(unwrap(object)))
-        value = item(unwrap(object));
-      else if (!read_number(object, value)) return false;
-      out = value;
-      return true;
-    }
-    case dtype_optional: {
-      DType value;
-      if (!read_dtype(object, value)) return false;
-      out = value;
-      return true;
-    }
-    case device_optional: {
-      Device value;
-      if (!read_device(object, value)) return false;
-      out = value;
-      return true;
-    }
-    case memory_format_optional: {
-      MemoryFormat value;
-      if (!read_memory_format(object, value)) return false;
-      out = value;
-      return true;
-    }
-    case generator_optional: {
-      Generator* value;
-      if (!read_generator(object, value)) return false;
-      out = value;
-      return true;
-    }
+    case number_optional: return read_as<Scalar>(read_scalar, object, out);
+    case dtype_optional: return read_as<DType>(read_dtype, object, out);
+    case device_optional: return read_as<Device>(read_device, object, out);
+    case memory_format_optional: return read_as<MemoryFormat>(read_memory_format, object, out);
+    case generator_optional: return read_as<Generator*>(read_generator, object, out);
   }
   return false;
 }

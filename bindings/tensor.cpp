@@ -207,16 +207,13 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-bool reads_as_true(PyObject* value) {
-  int truth = PyObject_IsTrue(value);
-  checked(truth);
-  return truth;
-}
-
 PyObject* set_requires_grad_method(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     PyObject* value = one_argument(args, kwargs, "requires_grad");
-    set_requires_grad(unwrap(self), !value || reads_as_true(value));
+    CHECK(!value || PyBool_Check(value), ErrorKind::kType,
+          "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
+          Py_TYPE(value)->tp_name);
+    set_requires_grad(unwrap(self), value != Py_False);
     return Py_NewRef(self);
   });
 }

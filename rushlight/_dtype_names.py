@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> DTypeName: ...
+
+
 _BITS = {
     **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in range(1, 8)},
     "complex32": 32,

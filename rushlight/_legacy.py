@@ -114,7 +114,7 @@ def new_sparse_tensor(
     """
     if len(args) > 1 and isinstance(args[0], Tensor):
         return rl.sparse_coo_tensor(*args, device=device)
-    sizes = (args or (0,)) if size is None else (_C.Size(size),)
+    sizes: Any = (args or (0,)) if size is None else (_C.Size(size),)
     if len(sizes) == 1 and isinstance(sizes[0], _C.Size):
         sizes = sizes[0]
     if not all(map(_is_size, sizes)):

@@ -6,14 +6,15 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from rushlight import return_types
 from rushlight._C import (
     Generator,
     device,
     dtype,
     memory_format,
 )
-from rushlight._op_overload import OpOverload as OpOverload
-from rushlight._op_overload import OpOverloadPacket as OpOverloadPacket
+from rushlight._op_overload import OpOverload
+from rushlight._op_overload import OpOverloadPacket
 from rushlight._tensor import Tensor
 
 _int = builtins.int
@@ -78,7 +79,7 @@ def alpha_dropout(input: Tensor, p: _float = ..., training: _bool = ..., inplace
 def alpha_dropout_(input: Tensor, p: _float, train: _bool, *, out: Any = ...) -> Tensor: ...
 def amax(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def amin(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> return_types.aminmax: ...
 def angle(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def any(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
@@ -214,8 +215,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = ..., eps: _float = ...
 def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, out: Any = ...) -> Tensor: ...
 def cov(input: Tensor, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ..., out: Any = ...) -> Tensor: ...
 def cross(input: Tensor, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor: ...
-def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
-def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> return_types.cummax: ...
+def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> return_types.cummin: ...
 def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
 def cumprod_(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
 def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
@@ -319,7 +320,7 @@ def fmod(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> T
 def fmod_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def frac(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def frac_(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def frexp(input: Tensor, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def frexp(input: Tensor, *, out: Any = ...) -> return_types.frexp: ...
 def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def full(size: _int | Sequence[_int], fill_value: Number, *, dtype: _dtype | None = ..., device: _device | str | _int | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
 def full_like(input: Tensor, fill_value: Number, *, dtype: _dtype | None = ..., device: _device | str | _int | None = ..., memory_format: _memory_format | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
@@ -328,7 +329,7 @@ def gcd(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Te
 def gcd_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def ge(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def ge_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
-def geqrf(input: Tensor, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def geqrf(input: Tensor, *, out: Any = ...) -> return_types.geqrf: ...
 def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor: ...
 def get_device(input: Tensor) -> _int: ...
 def greater(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
@@ -339,9 +340,9 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = ...) -> Tensor: ...
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = ...) -> Tensor: ...
 @overload
-def gru(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def gru(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> return_types.gru: ...
 @overload
-def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> return_types.gru: ...
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ..., *, out: Any = ...) -> Tensor: ...
 def gt(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def gt_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
@@ -396,7 +397,7 @@ def isreal(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def istft(input: Tensor, n_fft: _int, hop_length: _int | None = ..., win_length: _int | None = ..., window: Tensor | None = ..., center: _bool = ..., normalized: _bool = ..., onesided: _bool | None = ..., length: _int | None = ..., return_complex: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def kaiser_window(window_length: _int, periodic: _bool = ..., beta: _float = ..., *, dtype: _dtype | None = ..., device: _device | str | _int | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> return_types.kthvalue: ...
 def lcm(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def lcm_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def ldexp(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
@@ -446,14 +447,14 @@ def logspace(start: Number, end: Number, steps: _int, base: _float = ..., *, dty
 def logspace(start: Tensor | Number, end: Tensor | Number, steps: _int, base: _float = ..., *, dtype: _dtype | None = ..., device: _device | str | _int | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
 def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
-def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> return_types.lstm: ...
 @overload
-def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor, Tensor]: ...
-def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> return_types.lstm: ...
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ..., *, out: Any = ...) -> return_types.lstm_cell: ...
 def lt(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def lt_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Tensor: ...
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpack_pivots: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor, Tensor]: ...
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpack_pivots: _bool = ..., *, out: Any = ...) -> return_types.lu_unpack: ...
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -467,7 +468,7 @@ def max(input: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
 def max(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def max(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def max(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> return_types.max: ...
 def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
 def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., *, out: Any = ...) -> Tensor: ...
@@ -479,18 +480,18 @@ def mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool 
 @overload
 def median(input: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def median(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def median(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> return_types.median: ...
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = ..., out: Any = ...) -> tuple[Tensor, ...]: ...
 @overload
 def min(input: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
 def min(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def min(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def min(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> return_types.min: ...
 def minimum(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def minimum_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def mm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor: ...
-def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> return_types.mode: ...
 @overload
 def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
 @overload
@@ -514,12 +515,12 @@ def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bo
 @overload
 def nanmedian(input: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def nanmedian(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def nanmedian(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> return_types.nanmedian: ...
 def nanquantile(input: Tensor, q: Tensor | Number, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor: ...
 def nansum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
 def narrow(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = ...) -> Tensor: ...
 def native_channel_shuffle(input: Tensor, groups: _int, *, out: Any = ...) -> Tensor: ...
-def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = ...) -> return_types.native_dropout: ...
 def ne(input: Tensor | Number, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def ne_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: ...
 def neg(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -578,7 +579,7 @@ def prod(input: Tensor, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor
 @overload
 def prod(input: Tensor, dim: _int, keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def qr(input: Tensor, some: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def qr(input: Tensor, some: _bool = ..., *, out: Any = ...) -> return_types.qr: ...
 def quantile(input: Tensor, q: Tensor | Number, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: str = ..., out: Any = ...) -> Tensor: ...
 def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def rad2deg_(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -615,14 +616,14 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: _memory_fo
 def resolve_conj(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def resolve_neg(input: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
-def rnn_relu(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def rnn_relu(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> return_types.rnn_relu: ...
 @overload
-def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> return_types.rnn_relu: ...
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ..., *, out: Any = ...) -> Tensor: ...
 @overload
-def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = ...) -> return_types.rnn_tanh: ...
 @overload
-def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = ...) -> return_types.rnn_tanh: ...
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ..., *, out: Any = ...) -> Tensor: ...
 def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ..., *, out: Any = ...) -> Tensor: ...
 def rot90(input: Tensor, k: _int = ..., dims: _int | Sequence[_int] = ..., *, out: Any = ...) -> Tensor: ...
@@ -672,10 +673,10 @@ def sinh(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def sinh_(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def slice_copy(input: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor: ...
 def slice_scatter(input: Tensor, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor: ...
-def slogdet(input: Tensor, *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def slogdet(input: Tensor, *, out: Any = ...) -> return_types.slogdet: ...
 def smm(input: Tensor, mat: Tensor, *, out: Any = ...) -> Tensor: ...
 def softmax(input: Tensor, dim: _int | None = ..., dtype: _dtype | None = ..., _stacklevel: _int = ..., *, out: Any = ...) -> Tensor: ...
-def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., *, stable: _bool = ..., out: Any = ...) -> return_types.sort: ...
 @overload
 def split(tensor: Tensor, split_size_or_sections: _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]: ...
 @overload
@@ -717,7 +718,7 @@ def sub_(input: Tensor, alpha: Number, other: Tensor | Number, *, out: Any = ...
 def subtract(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor: ...
 def subtract_(input: Tensor, other: Tensor | Number, *, alpha: Number = ..., out: Any = ...) -> Tensor: ...
 def sum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
-def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor, Tensor]: ...
+def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any = ...) -> return_types.svd: ...
 def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = ...) -> Tensor: ...
 def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> Tensor: ...
 def t(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -736,7 +737,7 @@ def tensor_split(input: Tensor, indices_or_sections: _int | Sequence[_int], dim:
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def threshold_(input: Tensor, threshold: _float, value: _float, inplace: _bool = ..., *, out: Any = ...) -> Tensor: ...
 def tile(input: Tensor, *dims: _int | Sequence[_int], out: Any = ...) -> Tensor: ...
-def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> return_types.topk: ...
 def trace(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def transpose(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> Tensor: ...
 @overload
@@ -747,7 +748,7 @@ def trapezoid(y: Tensor, x: Tensor, *, dim: _int = ..., out: Any = ...) -> Tenso
 def trapz(y: Tensor, *, dx: Number = ..., dim: _int = ..., out: Any = ...) -> Tensor: ...
 @overload
 def trapz(y: Tensor, x: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor: ...
-def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> tuple[Tensor, Tensor]: ...
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> return_types.triangular_solve: ...
 def tril(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor: ...
 def tril_(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor: ...
 def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | str | _int | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
@@ -795,3 +796,571 @@ def xlogy_(input: Tensor, other: Tensor | Number, *, out: Any = ...) -> Tensor: 
 def zero_(input: Tensor, *, out: Any = ...) -> Tensor: ...
 def zeros(*size: _int | Sequence[_int], dtype: _dtype | None = ..., device: _device | str | _int | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
 def zeros_like(input: Tensor, *, dtype: _dtype | None = ..., device: _device | str | _int | None = ..., memory_format: _memory_format | None = ..., out: Any = ..., requires_grad: _bool = ..., **kwargs: Any) -> Tensor: ...
+__all__ = [
+    "OpOverload",
+    "OpOverloadPacket",
+    "_foreach_norm",
+    "_int_mm",
+    "_sample_dirichlet",
+    "_standard_gamma",
+    "_standard_gamma_grad",
+    "abs",
+    "abs_",
+    "absolute",
+    "absolute_",
+    "acos",
+    "acos_",
+    "acosh",
+    "acosh_",
+    "adaptive_avg_pool1d",
+    "add",
+    "add_",
+    "addbmm",
+    "addbmm_",
+    "addcdiv",
+    "addcdiv_",
+    "addcmul",
+    "addcmul_",
+    "addmm",
+    "addmm_",
+    "addmv",
+    "addmv_",
+    "addr",
+    "addr_",
+    "adjoint",
+    "affine_grid_generator",
+    "all",
+    "allclose",
+    "alpha_dropout",
+    "alpha_dropout_",
+    "amax",
+    "amin",
+    "aminmax",
+    "angle",
+    "any",
+    "arange",
+    "arccos",
+    "arccos_",
+    "arccosh",
+    "arccosh_",
+    "arcsin",
+    "arcsin_",
+    "arcsinh",
+    "arcsinh_",
+    "arctan",
+    "arctan2",
+    "arctan2_",
+    "arctan_",
+    "arctanh",
+    "arctanh_",
+    "argmax",
+    "argmin",
+    "argsort",
+    "argwhere",
+    "as_strided",
+    "as_strided_",
+    "as_strided_scatter",
+    "asin",
+    "asin_",
+    "asinh",
+    "asinh_",
+    "atan",
+    "atan2",
+    "atan2_",
+    "atan_",
+    "atanh",
+    "atanh_",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "avg_pool1d",
+    "baddbmm",
+    "baddbmm_",
+    "bartlett_window",
+    "bernoulli",
+    "bincount",
+    "binomial",
+    "bitwise_and",
+    "bitwise_and_",
+    "bitwise_left_shift",
+    "bitwise_left_shift_",
+    "bitwise_not",
+    "bitwise_not_",
+    "bitwise_or",
+    "bitwise_or_",
+    "bitwise_right_shift",
+    "bitwise_right_shift_",
+    "bitwise_xor",
+    "bitwise_xor_",
+    "blackman_window",
+    "block_diag",
+    "bmm",
+    "broadcast_tensors",
+    "broadcast_to",
+    "bucketize",
+    "cartesian_prod",
+    "cat",
+    "cdist",
+    "ceil",
+    "ceil_",
+    "celu",
+    "celu_",
+    "chain_matmul",
+    "channel_shuffle",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "chunk",
+    "clamp",
+    "clamp_",
+    "clamp_max",
+    "clamp_max_",
+    "clamp_min",
+    "clamp_min_",
+    "clip",
+    "clip_",
+    "clone",
+    "column_stack",
+    "combinations",
+    "complex",
+    "concat",
+    "concatenate",
+    "conj",
+    "conj_physical",
+    "conj_physical_",
+    "constant_pad_nd",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "copysign",
+    "copysign_",
+    "corrcoef",
+    "cos",
+    "cos_",
+    "cosh",
+    "cosh_",
+    "cosine_similarity",
+    "count_nonzero",
+    "cov",
+    "cross",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumprod_",
+    "cumsum",
+    "cumsum_",
+    "cumulative_trapezoid",
+    "deg2rad",
+    "deg2rad_",
+    "det",
+    "detach",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "diagonal",
+    "diagonal_scatter",
+    "diff",
+    "digamma",
+    "digamma_",
+    "dist",
+    "div",
+    "div_",
+    "divide",
+    "divide_",
+    "dot",
+    "dropout",
+    "dropout_",
+    "dsplit",
+    "dstack",
+    "embedding_bag",
+    "embedding_renorm_",
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "eq",
+    "eq_",
+    "equal",
+    "erf",
+    "erf_",
+    "erfc",
+    "erfc_",
+    "erfinv",
+    "erfinv_",
+    "exp",
+    "exp2",
+    "exp2_",
+    "exp_",
+    "expm1",
+    "expm1_",
+    "eye",
+    "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_",
+    "feature_dropout",
+    "feature_dropout_",
+    "fill",
+    "fill_",
+    "fix",
+    "fix_",
+    "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
+    "float_power",
+    "floor",
+    "floor_",
+    "floor_divide",
+    "floor_divide_",
+    "fmax",
+    "fmax_",
+    "fmin",
+    "fmin_",
+    "fmod",
+    "fmod_",
+    "frac",
+    "frac_",
+    "frexp",
+    "frobenius_norm",
+    "full",
+    "full_like",
+    "gather",
+    "gcd",
+    "gcd_",
+    "ge",
+    "ge_",
+    "geqrf",
+    "ger",
+    "get_device",
+    "greater",
+    "greater_",
+    "greater_equal",
+    "greater_equal_",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "gru",
+    "gru_cell",
+    "gt",
+    "gt_",
+    "hamming_window",
+    "hann_window",
+    "hardshrink",
+    "heaviside",
+    "heaviside_",
+    "histc",
+    "hsplit",
+    "hspmm",
+    "hstack",
+    "hypot",
+    "hypot_",
+    "i0",
+    "i0_",
+    "igamma",
+    "igamma_",
+    "igammac",
+    "igammac_",
+    "imag",
+    "index_add",
+    "index_add_",
+    "index_copy",
+    "index_copy_",
+    "index_fill",
+    "index_fill_",
+    "index_put",
+    "index_put_",
+    "index_reduce",
+    "index_select",
+    "inner",
+    "inverse",
+    "is_conj",
+    "is_distributed",
+    "is_inference",
+    "is_neg",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "isclose",
+    "isfinite",
+    "isin",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "istft",
+    "kaiser_window",
+    "kron",
+    "kthvalue",
+    "lcm",
+    "lcm_",
+    "ldexp",
+    "ldexp_",
+    "le",
+    "le_",
+    "lerp",
+    "lerp_",
+    "less",
+    "less_",
+    "less_equal",
+    "less_equal_",
+    "lgamma",
+    "lgamma_",
+    "linspace",
+    "log",
+    "log10",
+    "log10_",
+    "log1p",
+    "log1p_",
+    "log2",
+    "log2_",
+    "log_",
+    "log_softmax",
+    "logaddexp",
+    "logaddexp2",
+    "logaddexp2_",
+    "logaddexp_",
+    "logcumsumexp",
+    "logdet",
+    "logical_and",
+    "logical_and_",
+    "logical_not",
+    "logical_not_",
+    "logical_or",
+    "logical_or_",
+    "logical_xor",
+    "logical_xor_",
+    "logit",
+    "logit_",
+    "logspace",
+    "logsumexp",
+    "lstm",
+    "lstm_cell",
+    "lt",
+    "lt_",
+    "lu_solve",
+    "lu_unpack",
+    "masked_fill",
+    "masked_fill_",
+    "masked_scatter",
+    "masked_scatter_",
+    "masked_select",
+    "matmul",
+    "matrix_exp",
+    "matrix_power",
+    "max",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "maximum",
+    "maximum_",
+    "mean",
+    "median",
+    "meshgrid",
+    "min",
+    "minimum",
+    "minimum_",
+    "mm",
+    "mode",
+    "moveaxis",
+    "movedim",
+    "msort",
+    "mul",
+    "mul_",
+    "multinomial",
+    "multiply",
+    "multiply_",
+    "mv",
+    "mvlgamma",
+    "mvlgamma_",
+    "nan_to_num",
+    "nan_to_num_",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
+    "nansum",
+    "narrow",
+    "native_channel_shuffle",
+    "native_dropout",
+    "ne",
+    "ne_",
+    "neg",
+    "neg_",
+    "negative",
+    "negative_",
+    "nextafter",
+    "nextafter_",
+    "nonzero",
+    "nonzero_static",
+    "norm",
+    "norm_except_dim",
+    "normal",
+    "not_equal",
+    "not_equal_",
+    "nuclear_norm",
+    "ones",
+    "ones_like",
+    "orgqr",
+    "ormqr",
+    "outer",
+    "pairwise_distance",
+    "pdist",
+    "permute",
+    "pinverse",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson",
+    "polar",
+    "polygamma",
+    "polygamma_",
+    "positive",
+    "pow",
+    "pow_",
+    "prelu",
+    "prod",
+    "put",
+    "qr",
+    "quantile",
+    "rad2deg",
+    "rad2deg_",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "ravel",
+    "real",
+    "reciprocal",
+    "reciprocal_",
+    "relu",
+    "relu_",
+    "remainder",
+    "remainder_",
+    "renorm",
+    "repeat_interleave",
+    "reshape",
+    "resize_as_",
+    "resolve_conj",
+    "resolve_neg",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
+    "roll",
+    "rot90",
+    "round",
+    "round_",
+    "row_stack",
+    "rsqrt",
+    "rsqrt_",
+    "rsub",
+    "scalar_tensor",
+    "scatter",
+    "scatter_",
+    "scatter_add",
+    "scatter_add_",
+    "scatter_reduce",
+    "searchsorted",
+    "segment_reduce",
+    "select",
+    "select_scatter",
+    "selu",
+    "selu_",
+    "sgn",
+    "sgn_",
+    "sigmoid",
+    "sigmoid_",
+    "sign",
+    "sign_",
+    "signbit",
+    "signbit_",
+    "sin",
+    "sin_",
+    "sinc",
+    "sinc_",
+    "sinh",
+    "sinh_",
+    "slice_copy",
+    "slice_scatter",
+    "slogdet",
+    "smm",
+    "softmax",
+    "sort",
+    "split",
+    "split_with_sizes",
+    "sqrt",
+    "sqrt_",
+    "square",
+    "square_",
+    "squeeze",
+    "sspaddmm",
+    "stack",
+    "std",
+    "std_mean",
+    "stft",
+    "sub",
+    "sub_",
+    "subtract",
+    "subtract_",
+    "sum",
+    "svd",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "take",
+    "take_along_dim",
+    "tan",
+    "tan_",
+    "tanh",
+    "tanh_",
+    "tensor_split",
+    "threshold",
+    "threshold_",
+    "tile",
+    "topk",
+    "trace",
+    "transpose",
+    "trapezoid",
+    "trapz",
+    "triangular_solve",
+    "tril",
+    "tril_",
+    "tril_indices",
+    "triu",
+    "triu_",
+    "triu_indices",
+    "true_divide",
+    "true_divide_",
+    "trunc",
+    "trunc_",
+    "unbind",
+    "unflatten",
+    "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "unsqueeze",
+    "vander",
+    "var",
+    "var_mean",
+    "vdot",
+    "view_as_complex",
+    "view_as_real",
+    "vsplit",
+    "vstack",
+    "where",
+    "xlogy",
+    "xlogy_",
+    "zero_",
+    "zeros",
+    "zeros_like",
+]

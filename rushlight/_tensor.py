@@ -6,11 +6,11 @@ bindings/tensor.cpp.
 
 from __future__ import annotations
 
-from rushlight import _C
+from rushlight import _C, _layout
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
-from rushlight._layout import LAYOUTS
 from rushlight._quantized_methods import QuantizedMethods
+from rushlight._target import read_target
 from rushlight._tensor_memory import MemoryMethods
 from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
 from rushlight._told import tell_of_members, told
@@ -204,7 +204,7 @@ class Tensor(
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """Returns the tensor with another dtype or device, itself when nothing changes.
 
-        Takes a dtype, a device, both, or another tensor to match; `copy=True` always copies,
+        Takes a dtype, a device and a dtype, or another tensor to match; `copy=True` always copies,
         `memory_format` sets the order of the elements. A `non_blocking` copy between the CPU's
         pinned memory and a GPU returns before it is done.
 
@@ -212,37 +212,9 @@ class Tensor(
             >>> torch.ones(2).to(torch.int64)
             tensor([1, 1])
         """
-        dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
-        copy, format = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
-        non_blocking = kwargs.pop("non_blocking", False)
-        if (other := kwargs.pop("other", None)) is not None:
-            args = (other, *args)
-        if kwargs:
-            raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        for i, arg in enumerate(args):
-            if isinstance(arg, (_C.dtype, type)):
-                dtype = arg
-            elif isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, (str, _C.device)) or (
-                isinstance(arg, int) and not isinstance(arg, bool)
-            ):
-                device = arg
-            elif arg is None or isinstance(arg, bool):
-                if (
-                    isinstance(arg, bool)
-                    and i == len(args) - 1
-                    and i >= 2
-                    and not isinstance(args[i - 1], _C.dtype)
-                ):
-                    copy = arg
-            else:
-                raise TypeError(
-                    f"to(): expected a dtype, a device or a Tensor, got {type(arg).__name__}"
-                )
+        device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
         if device is not None:
-            device = device if isinstance(device, _C.device) else _C.device(device)
             result = _C._to(self, device, non_blocking)
         if dtype is not None and dtype != self.dtype:
             result = _C._cast(result, dtype)
@@ -275,8 +247,10 @@ class Tensor(
             dtype, device = read_type(dtype)
         elif isinstance(dtype, TensorType):
             dtype, device = dtype.dtype, dtype.device_type
-        else:
+        elif isinstance(dtype, (_C.dtype, type)):
             return self.to(_C.get_default_dtype() if dtype is Tensor else dtype)
+        else:
+            raise TypeError(f"type(): expected a dtype or the name of a type, got {dtype!r}")
         if device == self.device.type:
             return self.to(dtype)
         return self.to(device, dtype, non_blocking=non_blocking)
@@ -348,15 +322,15 @@ class Tensor(
 
     def to_sparse_coo(self) -> Tensor:
         """Returns the tensor in layout sparse_coo."""
-        return self.to_sparse(layout=LAYOUTS[1])
+        return self.to_sparse(layout=_layout.sparse_coo)
 
     def to_sparse_csr(self, dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_csr."""
-        return self.to_sparse(layout=LAYOUTS[2], dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_csr, dense_dim=dense_dim)
 
     def to_sparse_csc(self, dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_csc."""
-        return self.to_sparse(layout=LAYOUTS[3], dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_csc, dense_dim=dense_dim)
 
     def to_sparse_bsr(self, blocksize: int | Sequence[int], dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_bsr, of blocks by rows.
@@ -365,11 +339,11 @@ class Tensor(
             >>> torch.eye(4).to_sparse_bsr((2, 2)).values().shape
             torch.Size([2, 2, 2])
         """
-        return self.to_sparse(layout=LAYOUTS[4], blocksize=blocksize, dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
 
     def to_sparse_bsc(self, blocksize: int | Sequence[int], dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_bsc, of blocks by columns."""
-        return self.to_sparse(layout=LAYOUTS[5], blocksize=blocksize, dense_dim=dense_dim)
+        return self.to_sparse(layout=_layout.sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
         """Gives a sparse tensor the sizes of another one."""
@@ -389,7 +363,7 @@ class Tensor(
     @property
     def layout(self) -> Layout:
         """How the elements are stored: torch.strided, or one of the sparse layouts."""
-        return LAYOUTS[self._layout]
+        return _layout.LAYOUTS[self._layout]
 
     @property
     def real(self) -> Tensor:

@@ -163,7 +163,7 @@ class MemoryMethods(_C.TensorBase):
 
     def narrow_copy(self, dim: int, start: int, length: int) -> Tensor:
         """Returns a copy of the `length` slices of dim from start on."""
-        from rushlight import narrow_copy
+        from rushlight._view_copies import narrow_copy
 
         return narrow_copy(self, dim, start, length)
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    def __getattr__(name: str) -> Any: ...
+
+
 _VIEWS = (
     "as_strided",
     "ccol_indices",

@@ -190,10 +190,39 @@ def test_to_takes_another_tensor_by_name() -> None:
         assert x.to(other=other).dtype is torch.int64
 
 
+@pytest.mark.parametrize("of", ["tensor", "module"])
+def test_to_refuses_arguments_that_contradict_each_other_or_have_no_place(of: str) -> None:
+    to = torch.ones(2).to if of == "tensor" else torch.nn.Linear(2, 2).to
+    dtype, other = torch.float64, torch.ones(1)
+    for call in (
+        lambda: to(torch.float32, dtype),
+        lambda: to("cpu", "cpu"),
+        lambda: to(other, dtype),
+        lambda: to(dtype, dtype=torch.float32),
+        lambda: to("cpu", device="cpu"),
+        lambda: to(dtype, None),
+        lambda: to(dtype, False, False, False),
+        lambda: to("cpu", dtype, 1),
+        lambda: to(3.5),
+        lambda: to(dtype, color=1),
+    ):
+        with pytest.raises(TypeError, match=r"^to\(\)"):
+            call()
+
+
+def test_methods_refuse_arguments_of_another_type() -> None:
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"type\(\): expected a dtype or the name of a type, got 3"):
+        x.type(3)
+    for of in (x, torch.nn.Linear(1, 1)):
+        with pytest.raises(TypeError, match="'requires_grad' .* must be bool, not str"):
+            of.requires_grad_("no")
+
+
 def test_to_returns_the_tensor_itself_when_nothing_changes() -> None:
     x = torch.ones(2)
     assert x.to(torch.float32) is x and x.to("cpu") is x and x.float() is x
-    assert x.to(torch.float32, copy=True) is not x
+    assert x.to(torch.float32, copy=True) is not x and x.to(torch.float32, False, True) is not x
     assert x.double().dtype is torch.float64
     y = torch.ones(2, requires_grad=True)
     y.double().sum().backward()

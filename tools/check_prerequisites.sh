@@ -29,9 +29,10 @@ fi
 if ! command -v "$cxx" >/dev/null; then
   need "a C++ compiler ($cxx)" "g++"
 elif ! echo 'consteval int one() { return 1; } int main() { return one() - 1; }
-             static_assert(__has_builtin(__builtin_shufflevector));' |
+             template <class T> struct Box { T value; };
+             static_assert(__has_builtin(__builtin_shufflevector) && Box{1}.value);' |
   "$cxx" -std=c++20 -x c++ -fsyntax-only - 2>/dev/null; then
-  echo "make: $cxx $("$cxx" -dumpfullversion) is too old; GCC 12 is the oldest that will do." \
+  echo "make: $cxx $("$cxx" -dumpversion) is too old; GCC 12 is the oldest that will do." \
     "Install a newer one (apt-get install g++-12) and run: make CXX=g++-12" >&2
   exit 1
 fi

@@ -1,4 +1,4 @@
-"""Writes the type stubs of the native module and of the ops, from the op table.
+"""Writes the type stubs of the native module, the ops and what the root imports later.
 
 python tools/make_stubs.py            write them
 python tools/make_stubs.py --check    fail when the committed ones are stale
@@ -10,13 +10,15 @@ import argparse
 import inspect
 import keyword
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from rushlight import _C  # noqa: E402
+from rushlight import _C, _foreach  # noqa: E402
+from rushlight._later_names import NAMES_IN, SUBMODULES  # noqa: E402
 from rushlight._tensor import _CONVERSIONS  # noqa: E402
 
 # By the order of ArgType in core/base/schema.h.
@@ -125,9 +127,22 @@ def signature(row: dict[str, Any], inplace: bool, method: bool) -> str:
             ["requires_grad: _bool = ...", "**kwargs: Any"] if factory else []
         )
         parts += ([] if starred or any(p.startswith("*") for p in parts) else ["*"]) + extras
+    return f"({', '.join(parts)}) -> {result_type(row)}"
+
+
+def result_type(row: dict[str, Any]) -> str:
+    if has_named_results(row):
+        return f"return_types.{return_name(row)}"
     returns = [RETURNS[kind] for kind, _ in row["returns"]]
-    result = returns[0] if len(returns) == 1 else f"tuple[{', '.join(returns)}]"
-    return f"({', '.join(parts)}) -> {result}"
+    return returns[0] if len(returns) == 1 else f"tuple[{', '.join(returns)}]"
+
+
+def has_named_results(row: dict[str, Any]) -> bool:
+    return len(row["returns"]) > 1 and row["returns"][0][1] != ""
+
+
+def return_name(row: dict[str, Any]) -> str:
+    return f"linalg_{row['name']}" if row["home"] == "linalg" else row["name"]
 
 
 def definitions(rows: list[dict[str, Any]], suffix: str, method: bool) -> list[str]:
@@ -149,29 +164,74 @@ def by_name() -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-# Classes that programs look for beside the ops of torch.
-OVERLOADS = (
-    "from rushlight._op_overload import OpOverload as OpOverload\n"
-    "from rushlight._op_overload import OpOverloadPacket as OpOverloadPacket\n"
-)
+# Classes that stand beside the ops of a home, and their modules.
+CLASSES_BESIDE = {
+    "torch": {"OpOverload": "_op_overload", "OpOverloadPacket": "_op_overload"},
+    "linalg": {"LinAlgError": "_errors"},
+}
+
+
+def return_types_stub() -> str:
+    """The named tuples that ops with several results return."""
+    lines = [
+        '"""Types of several results. Written by tools/make_stubs.py; do not edit."""\n',
+        "from typing import NamedTuple\n",
+        "from rushlight._tensor import Tensor\n",
+    ]
+    named = {return_name(row): row["returns"] for row in _C._op_table() if has_named_results(row)}
+    for name, returns in sorted(named.items()):
+        if name.startswith("_"):
+            continue  # no op that users call
+        lines.append(f"class {name}(NamedTuple):")
+        lines += [f"    {field}: {RETURNS[kind]}" for kind, field in returns]
+    return "\n".join(lines) + "\n"
+
+
+def later_names_stub() -> str:
+    """What the root imports when it is first used, as if it was imported at once."""
+    homes = {name: module for module, names in NAMES_IN.items() for name in names.split()}
+    homes |= {name: "_foreach" for name in vars(_foreach) if name.startswith("_foreach_")}
+    lines = [
+        '"""Types of what comes later. Written by tools/make_stubs.py; do not edit."""\n',
+        "from collections.abc import Mapping, Sequence\n",
+        *(f"from rushlight import {name} as {name}" for name in SUBMODULES),
+        *(f"from rushlight.{module} import {name} as {name}" for name, module in homes.items()),
+        "\nSUBMODULES: Sequence[str]",
+        "NAMES_IN: Mapping[str, str]\n",
+        "def names() -> list[str]: ...\n",
+        exported([*SUBMODULES, *homes]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def exported(names: Iterable[str]) -> str:
+    """The __all__ of a stub, without which an import of * leaves out names that begin with _."""
+    return "\n".join(["__all__ = [", *(f'    "{name}",' for name in sorted(names)), "]"])
 
 
 def op_stub(home: str) -> str:
-    """The functions of one home, as rushlight/_ops or rushlight/nn/_ops sees them."""
+    """The functions of one home, as the module that takes them from the op table sees them."""
     lines = [
         HEAD.format(title=f"Types of the ops of {home}.")
+        + "from rushlight import return_types\n"
         + "from rushlight._C import (\n    Generator,\n"
         "    device,\n    dtype,\n    memory_format,\n)\n"
-        + (OVERLOADS if home == "torch" else "")
+        + "".join(
+            f"from rushlight.{module} import {name}\n"
+            for name, module in CLASSES_BESIDE.get(home, {}).items()
+        )
         + "from rushlight._tensor import Tensor\n\n"
         + ALIASES
     ]
-    for rows in by_name().values():
-        functions = [r for r in rows if r["function"] and home in r["home"].split()]
-        lines += definitions(functions, "", False)
-        lines += definitions(
-            [r for r in rows if r["inplace"] and home in r["home"].split()], "_", False
-        )
+    names = []
+    for name, rows in by_name().items():
+        at_home = [row for row in rows if home in row["home"].split()]
+        functions = [row for row in at_home if row["function"]]
+        # Those of special are functions of the root only.
+        in_place = [row for row in at_home if row["inplace"] and home != "special"]
+        lines += definitions(functions, "", False) + definitions(in_place, "_", False)
+        names += [name] * bool(functions) + [name + "_"] * bool(in_place)
+    lines.append(exported([*names, *CLASSES_BESIDE.get(home, ())]))
     return "\n".join(lines) + "\n"
 
 
@@ -179,6 +239,7 @@ def native_stub() -> str:
     """The module _C: methods of tensors from the op table, the rest from the module itself."""
     lines = [
         HEAD.format(title="Types of the native core.")
+        + "from rushlight import return_types\n"
         + "from rushlight._tensor import Tensor\n\n"
         + ALIASES
     ]
@@ -293,7 +354,12 @@ def main() -> int:
     check = parser.parse_args().check
     stubs = {
         "rushlight/_C.pyi": native_stub(),
+        "rushlight/return_types.pyi": return_types_stub(),
         "rushlight/_ops.pyi": op_stub("torch"),
+        "rushlight/_later_names.pyi": later_names_stub(),
+        "rushlight/fft.pyi": op_stub("fft"),
+        "rushlight/linalg.pyi": op_stub("linalg"),
+        "rushlight/special.pyi": op_stub("special"),
         "rushlight/nn/_ops.pyi": op_stub("nn.functional"),
     }
     stale = [

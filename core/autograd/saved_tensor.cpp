@@ -36,6 +36,47 @@ uint32_t identity_of(const Tensor& t) {
   return (layout & ~kStorageBits) | (uint32_t(address >> 4) & kStorageBits);
 }
 
+[[noreturn]] void refuse_backward(std::string why) {
+  Error error(ErrorKind::kRuntime, std::move(why));
+  error.name_op("backward");
+  throw error;
+}
+
+[[noreturn]] void refuse_freed() {
+  refuse_backward(
+      "Trying to backward through the graph a second time (or directly access saved tensors "
+      "after they have already been freed). Saved intermediate values of the graph are freed "
+      "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+      "backward through the graph a second time or if you need to access saved tensors after "
+      "calling backward.");
+}
+
+[[noreturn]] void refuse_replaced(const Node& owner) {
+  refuse_backward(owner.op() + std::string(" saved its input") + at_line(owner.site) +
+                  ", but its .data was replaced by a tensor of another shape or dtype "
+                  "afterwards. Gradients read it as it was. Replace .data after backward.");
+}
+
+[[noreturn]] void refuse_changed(const Node& owner, const char* what, const StorageImpl& storage,
+                                 uint32_t expected) {
+  std::string op = owner.op();
+  refuse_backward(
+      op + " saved its " + what + at_line(owner.site) + ", but " + storage.last_writer() +
+      " changed it in place afterwards" + at_line(storage.last_write_site()) +
+      ". One of the variables needed for gradient computation has been modified by an "
+      "inplace operation: it is at version " +
+      std::to_string(storage.version()) + "; expected version " + std::to_string(expected) +
+      " instead. Write y = y + 1 in place of y += 1, or clone before " + op + ".");
+}
+
+// Puts the window where the tensor was on the tape.
+void tie(const Tensor& window, NodePtr node, uint32_t slot) {
+  AutogradMeta& meta = get_meta(window);
+  meta.grad_fn = std::move(node);
+  meta.slot = slot;
+  window.impl()->requires_grad = true;
+}
+
 }  // namespace
 
 SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
@@ -127,57 +168,18 @@ Tensor SavedTensor::unpack(const Node& owner) const {
   Edge history = history_;
   lock.unlock();
   if (kind == Kind::undefined) return {};
-  if (kind == Kind::released || kind == Kind::none) {
-    Error error(
-        ErrorKind::kRuntime,
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they have already been freed). Saved intermediate values of the graph are freed "
-        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-        "backward through the graph a second time or if you need to access saved tensors after "
-        "calling backward.");
-    error.name_op("backward");
-    throw error;
-  }
+  if (kind == Kind::released || kind == Kind::none) refuse_freed();
   if (kind == Kind::input && !packed)
     if (uint32_t changed = identity_of(tensor) ^ slot_; changed & kStorageBits) {
-      if (!(changed & ~kStorageBits)) return tensor;
-      Error error(ErrorKind::kRuntime,
-                  owner.op() + std::string(" saved its input") + at_line(owner.site) +
-                      ", but its .data was replaced by a tensor of another shape or dtype "
-                      "afterwards. Gradients read it as it was. Replace .data after backward.");
-      error.name_op("backward");
-      throw error;
+      if (changed & ~kStorageBits) refuse_replaced(owner);
+      return tensor;
     }
-  if (!packed && tensor.storage()->version() != version_) {
-    const StorageImpl& storage = *tensor.storage();
-    std::string op = owner.op();
-    Error error(ErrorKind::kRuntime,
-                op + " saved its " + (kind == Kind::result ? "result" : "input") +
-                    at_line(owner.site) + ", but " + storage.last_writer() +
-                    " changed it in place afterwards" + at_line(storage.last_write_site()) +
-                    ". One of the variables needed for gradient "
-                    "computation has been modified by an inplace operation: it is at version " +
-                    std::to_string(storage.version()) + "; expected version " +
-                    std::to_string(version_) +
-                    " instead. Write y = y + 1 in place of y += 1, or clone "
-                    "before " +
-                    op + ".");
-    error.name_op("backward");
-    throw error;
-  }
+  if (!packed && tensor.storage()->version() != version_)
+    refuse_changed(owner, kind == Kind::result ? "result" : "input", *tensor.storage(), version_);
   if (kind == Kind::input && !packed) return tensor;
   Tensor window = shallow_copy(packed ? unpack_by_hooks(*packed) : tensor);
-  if (kind == Kind::result) {
-    AutogradMeta& meta = get_meta(window);
-    meta.grad_fn = NodePtr::share(const_cast<Node*>(&owner));
-    meta.slot = slot_;
-    window.impl()->requires_grad = true;
-  } else if (history.node) {
-    AutogradMeta& meta = get_meta(window);
-    meta.grad_fn = history.node;
-    meta.slot = history.slot;
-    window.impl()->requires_grad = true;
-  }
+  if (kind == Kind::result) tie(window, NodePtr::share(const_cast<Node*>(&owner)), slot_);
+  else if (history.node) tie(window, history.node, history.slot);
   return window;
 }
 

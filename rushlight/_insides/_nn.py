@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import rushlight as rl
+from rushlight._target import read_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,5 @@ if TYPE_CHECKING:
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """What Tensor.to is asked for: (device, dtype, non_blocking, memory_format)."""
-    from rushlight.nn.modules.module import _parse_to
-
-    device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
-    return None if device is None else rl.device(device), dtype, non_blocking, memory_format
+    device, dtype, non_blocking, _, memory_format = read_target(args, kwargs)
+    return device, dtype, non_blocking, memory_format

@@ -148,28 +148,12 @@ def record_program(
         return record(program, inputs, module, on_read)
 
     trials = trial_sizes(roots) if roots else [{}]
-    recordings = []
-    for sizes in trials:
-        try:
-            recordings.append(run(sizes))
-        except Exception as error:
-            if sizes == roots or isinstance(error, RefusedError):
-                raise
-            shown = ", ".join(f"{dim.__name__} = {size}" for dim, size in sizes.items())
-            raise ValueError(
-                f"export: the program fails with {shown}: {error} Let the size be static, or "
-                "compute with x.shape instead of numbers."
-            ) from error
+    recordings = [_recorded(run, sizes, roots) for sizes in trials]
     if any(spec != out_specs[0] for spec in out_specs):
         raise ValueError("export: how results are nested depends on sizes. Let them be static.")
     merge(recordings, {dim.__name__: tuple(sizes[dim] for sizes in trials) for dim in roots})
     graph = recordings[0].graph
-    described = [
-        Input(name, leaf.dtype, tuple(found.get(i, size) for i, size in enumerate(leaf.shape)))
-        if isinstance(leaf, Tensor)
-        else Constant(leaf)
-        for name, leaf, found in zip(names, leaves, dims, strict=True)
-    ]
+    described = [_described(*leaf) for leaf in zip(names, leaves, dims, strict=True)]
     graph.set_codegen(Calling(list(arguments), in_spec, described, out_specs[0], is_checked))
     own = _all_tensors(module)
     constants = recordings[0].tensors.keys() - own.keys()
@@ -181,6 +165,28 @@ def record_program(
         constants,
         module.training,
     )
+
+
+def _recorded(
+    run: Callable[[dict[Dim, int]], Recording], sizes: dict[Dim, int], given: dict[Dim, int]
+) -> Recording:
+    """The recording at some sizes; an error at others than those given says which."""
+    try:
+        return run(sizes)
+    except Exception as error:
+        if sizes == given or isinstance(error, RefusedError):
+            raise
+        shown = ", ".join(f"{dim.__name__} = {size}" for dim, size in sizes.items())
+        raise ValueError(
+            f"export: the program fails with {shown}: {error} Let the size be static, or "
+            "compute with x.shape instead of numbers."
+        ) from error
+
+
+def _described(name: str, leaf: Any, dims: Mapping[int, Dim]) -> Input | Constant:
+    if not isinstance(leaf, Tensor):
+        return Constant(leaf)
+    return Input(name, leaf.dtype, tuple(dims.get(i, size) for i, size in enumerate(leaf.shape)))
 
 
 def bind(

@@ -104,6 +104,27 @@ def _check_mask_sizes(mask: Tensor, heads: int, targets: int, sources: int) -> N
         )
 
 
+def _check_widths(
+    query: Tensor, key: Tensor, value: Tensor, expected: int, num_heads: int, may_differ: bool
+) -> None:
+    width = query.shape[-1]
+    _check(width == expected, f"was expecting embedding dimension of {expected}, but got {width}.")
+    _check(width % num_heads == 0, f"embed_dim {width} not divisible by num_heads {num_heads}.")
+    compared = 2 if may_differ else 3
+    _check(
+        key.shape[:compared] == value.shape[:compared],
+        f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}.",
+    )
+
+
+def _as_batches_of_one(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What was the same tensor stays the same, so that it is projected once."""
+    batched_query = query.unsqueeze(1)
+    batched_key = batched_query if key is query else key.unsqueeze(1)
+    batched_value = batched_key if value is key else value.unsqueeze(1)
+    return batched_query, batched_key, batched_value
+
+
 def _separate_projections(
     inputs: tuple[Tensor, ...], weights: tuple[Any, ...], bias: Tensor | None
 ) -> list[Tensor]:
@@ -280,10 +301,7 @@ def multi_head_attention_forward(
     _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     has_batch = query.dim() == 3
     if not has_batch:
-        same_key, same_value = key is query, value is key
-        query = query.unsqueeze(1)
-        key = query if same_key else key.unsqueeze(1)
-        value = key if same_value else value.unsqueeze(1)
+        query, key, value = _as_batches_of_one(query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     targets, batch, width = query.shape
     sources = key.shape[0]
@@ -302,16 +320,7 @@ def multi_head_attention_forward(
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         is_causal = False
 
-    _check(
-        width == embed_dim_to_check,
-        f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}.",
-    )
-    _check(width % num_heads == 0, f"embed_dim {width} not divisible by num_heads {num_heads}.")
-    compared = 2 if use_separate_proj_weight else 3
-    _check(
-        key.shape[:compared] == value.shape[:compared],
-        f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}.",
-    )
+    _check_widths(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if use_separate_proj_weight:
         of_each = (q_proj_weight, k_proj_weight, v_proj_weight)
         q, k, v = _separate_projections((query, key, value), of_each, in_proj_bias)

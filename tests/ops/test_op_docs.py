@@ -22,6 +22,11 @@ def test_every_op_has_a_docstring() -> None:
     assert [label(row) for row in ROWS if row["name"] not in documented] == []
 
 
+def test_methods_have_the_docstrings_of_ops() -> None:
+    assert torch.Tensor.add.__doc__ == torch.add.__doc__
+    assert torch.ones(2).add.__doc__ == torch.add.__doc__
+
+
 @pytest.mark.parametrize("row", WITH_EXAMPLE, ids=label)
 def test_examples_print_what_they_say(row: dict[str, Any]) -> None:
     example = doctest.DocTestParser().get_doctest(

@@ -1,6 +1,6 @@
-"""What type checkers make of calls of modules: `make lint` checks this file, nothing runs it.
+"""What type checkers make of calls: `make lint` checks this file, nothing runs it.
 
-A call has the signature of forward, and modules stay assignable to Callable.
+A call of a module has the signature of forward, and modules stay assignable to Callable.
 """
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
@@ -57,3 +57,19 @@ def check_assignments() -> None:
     wrong: Callable[[str], str] = nn.ReLU()  # pyright: ignore[reportAssignmentType]
     assert_type(list(map(nn.ReLU(), [torch.ones(2)])), list[Tensor])
     print(functions, loss, anything, wrong)
+
+
+def check_named_results(x: Tensor) -> None:
+    assert_type(x.max(), Tensor)
+    assert_type(x.max(dim=1).values, Tensor)
+    assert_type(torch.linalg.svd(x).S, Tensor)
+    values, indices = x.topk(2)
+    assert_type(values, Tensor)
+    assert_type(indices, Tensor)
+
+
+def check_names_imported_later(x: Tensor) -> None:
+    assert_type(torch.einsum("ij->i", x), Tensor)
+    assert_type(torch.fft.rfft(x), Tensor)
+    assert_type(torch.special.i0(x), Tensor)
+    torch.einsums("ij->i", x)  # pyright: ignore[reportAttributeAccessIssue]

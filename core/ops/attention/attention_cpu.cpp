@@ -184,101 +184,171 @@ void forward(const Attention& a, const Tensor& output, const Tensor& logsumexp) 
       });
 }
 
+// One call of attention_backward_cpu.
 template <class T>
-void backward(const Attention& a, const Tensor& grad, const Tensor& output, const Tensor& logsumexp,
-              const AttentionGrads& grads) {
-  const AttentionLoopsOf<T>& loop = loops<T>();
-  const int64_t L = a.queries(), S = a.keys(), E = padded_features(a.query),
-                V = padded_features(a.value), items = a.items();
-  Rows<T> query(a.query, a.batch), key(a.key, a.batch), value(a.value, a.batch),
-      out(output, a.batch), out_grad(grad, a.batch);
-  std::optional<Rows<T>> grad_query, grad_key, grad_value;
-  if (grads.query.defined()) grad_query.emplace(grads.query, a.batch);
-  if (grads.key.defined()) grad_key.emplace(grads.key, a.batch);
-  if (grads.value.defined()) grad_value.emplace(grads.value, a.batch);
-  Mask<T> mask(a);
-  Drop<T> drop(a);
-  // Ranges of keys that have a gradient of the queries each, which are added up afterwards.
-  const int64_t key_tiles = (S + kKeys - 1) / kKeys;
-  int64_t parts = 1;
-  const Groups<T> groups(a, grads.mask);
-  const double group_work = work(a) * double(items) / double(groups.size());
-  if (groups.size() < num_threads() && group_work > kMultiplicationsPerThread)
-    parts = std::clamp<int64_t>(num_threads() / groups.size(), 1, std::max<int64_t>(1, key_tiles));
-  CpuBuffer query_grads(size_t(parts > 1 ? items * parts * L * E : 0) * sizeof(T));
-  auto run = [&](int64_t begin, int64_t end) {
-    Scratch<T> scratch(L * (2 * E + V + 1) + 16 + kKeys * (3 * E + 3 * V + 2 * kRows) + V);
-    T *q = scratch.take(L * E), *g = scratch.take(L * V), *dots = scratch.take(L),
-      *dq = scratch.take(L * E), *k = scratch.take(kKeys * E), *k_turned = scratch.take(E * kKeys),
-      *dk = scratch.take(kKeys * E), *v = scratch.take(kKeys * V),
-      *v_turned = scratch.take(V * kKeys), *dv = scratch.take(kKeys * V),
-      *scores = scratch.take(kRows * kKeys), *slopes = scratch.take(kRows * kKeys),
-      *row = scratch.take(V);
-    auto run_item = [&](int64_t group, int64_t index, int64_t part) {
-      if (parts > 1) dq = static_cast<T*>(query_grads.data()) + (index * parts + part) * L * E;
-      query.load(query.item(index), 0, L, q, E);
-      out_grad.load(out_grad.item(index), 0, L, g, V);
-      for (int64_t i = 0; i < L; ++i) {
-        out.load(out.item(index), i, 1, row, V);
-        dots[i] = loop.dot(row, g + i * V, V);
-      }
-      std::fill_n(dq, L * E, T(0));
-      const T* sums = logsumexp.data<T>() + index * L;
-      for (int64_t tile = key_tiles * part / parts; tile < key_tiles * (part + 1) / parts; ++tile) {
-        int64_t j = tile * kKeys, width = std::min(kKeys, S - j);
-        key.load(key.item(index), j, width, k, E);
-        std::fill(k + width * E, k + padded(width) * E, T(0));
-        loop.transpose(k, E, padded(width), E, T(a.scale), k_turned, kKeys);
-        value.load(value.item(index), j, width, v, V);
-        std::fill(v + width * V, v + padded(width) * V, T(0));
-        loop.transpose(v, V, padded(width), V, T(1), v_turned, kKeys);
-        std::fill_n(dk, width * E, T(0));
-        std::fill_n(dv, width * V, T(0));
-        for (int64_t i = a.is_causal ? std::min(j, L) : 0; i < L;) {
-          Strip strip(a, i, L, j, width);
-          int64_t w = strip.keys.width, r = i, rows = strip.rows;
-          i += rows;
-          const T *q_rows = q + r * E, *g_rows = g + r * V;
-          loop.multiply(rows, padded(w), E, q_rows, E, 1, k_turned, kKeys, scores, kKeys, false);
-          loop.multiply(rows, padded(w), V, g_rows, V, 1, v_turned, kKeys, slopes, kKeys, false);
-          mask.apply(index, r, j, scores, kKeys, rows, w);
-          drop.apply(index, r, j, slopes, rows, w);
-          loop.score_grads(scores, slopes, kKeys, rows, strip.keys, sums + r, dots + r);
-          if (grads.mask.defined())
-            for (int64_t n = 0; n < rows; ++n)
-              loop.add(groups.sums(group, index, r + n) + j, slopes + n * kKeys, w);
-          if (grad_value) {
-            drop.apply(index, r, j, scores, rows, w);
-            loop.multiply(w, V, rows, scores, 1, kKeys, g_rows, V, dv, V, true);
-          }
-          if (grad_key) loop.multiply(w, E, rows, slopes, 1, kKeys, q_rows, E, dk, E, true);
-          if (grad_query) loop.multiply(rows, E, w, slopes, kKeys, 1, k, E, dq + r * E, E, true);
-        }
-        if (grad_key) loop.scale(dk, T(a.scale), width * E);
-        for (int64_t n = 0; n < width; ++n) {
-          if (grad_key) grad_key->store(grad_key->item(index), j + n, dk + n * E);
-          if (grad_value) grad_value->store(grad_value->item(index), j + n, dv + n * V);
-        }
-      }
-      if (!grad_query || parts > 1) return;
-      loop.scale(dq, T(a.scale), L * E);
-      for (int64_t i = 0; i < L; ++i) grad_query->store(grad_query->item(index), i, dq + i * E);
-    };
-    for (int64_t t = begin; t < end; ++t)
-      for (int64_t index : groups.items(t / parts)) run_item(t / parts, index, t % parts);
-  };
-  parallel_for(0, groups.size() * parts, grain(group_work / double(parts)), run);
-  if (!grad_query || parts == 1) return;
-  parallel_for(0, items * L, grain(double(parts * E)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t index = i / L, r = i % L;
-      T* first = static_cast<T*>(query_grads.data()) + (index * parts * L + r) * E;
-      for (int64_t p = 1; p < parts; ++p) loop.add(first, first + p * L * E, E);
-      loop.scale(first, T(a.scale), E);
-      grad_query->store(grad_query->item(index), r, first);
+class Backward {
+ public:
+  Backward(const Attention& attention, const Tensor& grad, const Tensor& output,
+           const Tensor& logsumexp, const AttentionGrads& grads)
+      : a_(attention),
+        L_(a_.queries()),
+        S_(a_.keys()),
+        E_(padded_features(a_.query)),
+        V_(padded_features(a_.value)),
+        query_(a_.query, a_.batch),
+        key_(a_.key, a_.batch),
+        value_(a_.value, a_.batch),
+        out_(output, a_.batch),
+        out_grad_(grad, a_.batch),
+        grad_query_(rows_of(grads.query)),
+        grad_key_(rows_of(grads.key)),
+        grad_value_(rows_of(grads.value)),
+        has_grad_mask_(grads.mask.defined()),
+        logsumexp_(logsumexp.data<T>()),
+        mask_(a_),
+        drop_(a_),
+        groups_(a_, grads.mask),
+        group_work_(work(a_) * double(a_.items()) / double(groups_.size())),
+        parts_(count_parts()),
+        query_grads_(size_t(parts_ > 1 ? a_.items() * parts_ * L_ * E_ : 0) * sizeof(T)) {}
+
+  void run() {
+    parallel_for(0, groups_.size() * parts_, grain(group_work_ / double(parts_)),
+                 [&](int64_t begin, int64_t end) {
+                   Tiles tiles(L_, E_, V_);
+                   for (int64_t t = begin; t < end; ++t)
+                     for (int64_t index : groups_.items(t / parts_))
+                       add_item(tiles, t / parts_, index, t % parts_);
+                 });
+    if (grad_query_ && parts_ > 1) add_parts();
+  }
+
+ private:
+  // What one thread computes in: of all queries, of a tile of keys, and of both.
+  struct Tiles {
+    Tiles(int64_t L, int64_t E, int64_t V)
+        : scratch(L * (2 * E + V + 1) + 16 + kKeys * (3 * E + 3 * V + 2 * kRows) + V) {
+      for (T** queries : {&q, &dq}) *queries = scratch.take(L * E);
+      for (T** keys : {&k, &k_turned, &dk}) *keys = scratch.take(kKeys * E);
+      for (T** values : {&v, &v_turned, &dv}) *values = scratch.take(kKeys * V);
+      for (T** both : {&scores, &slopes}) *both = scratch.take(kRows * kKeys);
+      g = scratch.take(L * V);
+      dots = scratch.take(L);
+      row = scratch.take(V);
     }
-  });
-}
+    Scratch<T> scratch;
+    T *q, *dq, *g, *dots, *row;
+    T *k, *k_turned, *dk, *v, *v_turned, *dv;
+    T *scores, *slopes;
+  };
+
+  std::optional<Rows<T>> rows_of(const Tensor& grad) const {
+    if (!grad.defined()) return std::nullopt;
+    return Rows<T>(grad, a_.batch);
+  }
+
+  int64_t key_tiles() const { return (S_ + kKeys - 1) / kKeys; }
+  // Ranges of keys that have a gradient of the queries each, which are added up afterwards.
+  int64_t count_parts() const {
+    if (groups_.size() >= num_threads() || group_work_ <= kMultiplicationsPerThread) return 1;
+    return std::clamp<int64_t>(num_threads() / groups_.size(), 1,
+                               std::max<int64_t>(1, key_tiles()));
+  }
+  T* query_grads(int64_t index, int64_t part) {
+    return static_cast<T*>(query_grads_.data()) + (index * parts_ + part) * L_ * E_;
+  }
+
+  void add_item(Tiles& t, int64_t group, int64_t index, int64_t part) {
+    if (parts_ > 1) t.dq = query_grads(index, part);
+    query_.load(query_.item(index), 0, L_, t.q, E_);
+    out_grad_.load(out_grad_.item(index), 0, L_, t.g, V_);
+    for (int64_t i = 0; i < L_; ++i) {
+      out_.load(out_.item(index), i, 1, t.row, V_);
+      t.dots[i] = loop_.dot(t.row, t.g + i * V_, V_);
+    }
+    std::fill_n(t.dq, L_ * E_, T(0));
+    for (int64_t tile = key_tiles() * part / parts_; tile < key_tiles() * (part + 1) / parts_;
+         ++tile)
+      add_keys(t, group, index, tile * kKeys);
+    if (!grad_query_ || parts_ > 1) return;
+    loop_.scale(t.dq, T(a_.scale), L_ * E_);
+    for (int64_t i = 0; i < L_; ++i) grad_query_->store(grad_query_->item(index), i, t.dq + i * E_);
+  }
+
+  // The gradients of the keys from j on, and what they add to those of the queries.
+  void add_keys(Tiles& t, int64_t group, int64_t index, int64_t j) {
+    int64_t width = std::min(kKeys, S_ - j);
+    load_turned(key_, index, j, width, E_, T(a_.scale), t.k, t.k_turned);
+    load_turned(value_, index, j, width, V_, T(1), t.v, t.v_turned);
+    std::fill_n(t.dk, width * E_, T(0));
+    std::fill_n(t.dv, width * V_, T(0));
+    for (int64_t i = a_.is_causal ? std::min(j, L_) : 0; i < L_;) {
+      Strip strip(a_, i, L_, j, width);
+      add_strip(t, group, index, i, j, strip);
+      i += strip.rows;
+    }
+    if (grad_key_) loop_.scale(t.dk, T(a_.scale), width * E_);
+    for (int64_t n = 0; n < width; ++n) {
+      if (grad_key_) grad_key_->store(grad_key_->item(index), j + n, t.dk + n * E_);
+      if (grad_value_) grad_value_->store(grad_value_->item(index), j + n, t.dv + n * V_);
+    }
+  }
+
+  void load_turned(const Rows<T>& from, int64_t index, int64_t first, int64_t width,
+                   int64_t features, T scale, T* to, T* turned) {
+    from.load(from.item(index), first, width, to, features);
+    std::fill(to + width * features, to + padded(width) * features, T(0));
+    loop_.transpose(to, features, padded(width), features, scale, turned, kKeys);
+  }
+
+  // What the queries of a strip, from r on, and the keys from j on add to the gradients.
+  void add_strip(Tiles& t, int64_t group, int64_t index, int64_t r, int64_t j, const Strip& strip) {
+    int64_t rows = strip.rows, w = strip.keys.width;
+    const T *q = t.q + r * E_, *g = t.g + r * V_;
+    loop_.multiply(rows, padded(w), E_, q, E_, 1, t.k_turned, kKeys, t.scores, kKeys, false);
+    loop_.multiply(rows, padded(w), V_, g, V_, 1, t.v_turned, kKeys, t.slopes, kKeys, false);
+    mask_.apply(index, r, j, t.scores, kKeys, rows, w);
+    drop_.apply(index, r, j, t.slopes, rows, w);
+    loop_.score_grads(t.scores, t.slopes, kKeys, rows, strip.keys, logsumexp_ + index * L_ + r,
+                      t.dots + r);
+    if (has_grad_mask_)
+      for (int64_t n = 0; n < rows; ++n)
+        loop_.add(groups_.sums(group, index, r + n) + j, t.slopes + n * kKeys, w);
+    if (grad_value_) {
+      drop_.apply(index, r, j, t.scores, rows, w);
+      loop_.multiply(w, V_, rows, t.scores, 1, kKeys, g, V_, t.dv, V_, true);
+    }
+    if (grad_key_) loop_.multiply(w, E_, rows, t.slopes, 1, kKeys, q, E_, t.dk, E_, true);
+    if (grad_query_)
+      loop_.multiply(rows, E_, w, t.slopes, kKeys, 1, t.k, E_, t.dq + r * E_, E_, true);
+  }
+
+  void add_parts() {
+    parallel_for(0, a_.items() * L_, grain(double(parts_ * E_)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t index = i / L_, r = i % L_;
+        T* first = query_grads(index, 0) + r * E_;
+        for (int64_t p = 1; p < parts_; ++p) loop_.add(first, first + p * L_ * E_, E_);
+        loop_.scale(first, T(a_.scale), E_);
+        grad_query_->store(grad_query_->item(index), r, first);
+      }
+    });
+  }
+
+  const AttentionLoopsOf<T>& loop_ = loops<T>();
+  const Attention& a_;
+  const int64_t L_, S_, E_, V_;
+  Rows<T> query_, key_, value_, out_, out_grad_;
+  std::optional<Rows<T>> grad_query_, grad_key_, grad_value_;
+  bool has_grad_mask_;
+  const T* logsumexp_;
+  Mask<T> mask_;
+  Drop<T> drop_;
+  Groups<T> groups_;
+  double group_work_;  // in multiplications
+  int64_t parts_;
+  CpuBuffer query_grads_;
+};
 
 }  // namespace
 
@@ -292,8 +362,9 @@ void attention_cpu(const Attention& attention, const Tensor& output, const Tenso
 
 void attention_backward_cpu(const Attention& attention, const Tensor& grad, const Tensor& output,
                             const Tensor& logsumexp, const AttentionGrads& grads) {
-  auto run = logsumexp.dtype() == DType::float64 ? backward<double> : backward<float>;
-  run(attention, grad, output, logsumexp, grads);
+  if (logsumexp.dtype() == DType::float64)
+    Backward<double>(attention, grad, output, logsumexp, grads).run();
+  else Backward<float>(attention, grad, output, logsumexp, grads).run();
 }
 
 }  // namespace rushlight

@@ -1,5 +1,5 @@
 // Owns batch_norm, layer_norm, group_norm, instance_norm and rms_norm: shapes, dtypes, running
-// statistics and gradients. norm_cpu.cpp and the files named *_norm_cuda.cpp have the kernels.
+// statistics and gradients. The files named *_norm_cpu.cpp and *_norm_cuda.cpp have the kernels.
 #include "core/ops/norm/norm.h"
 
 #include <cmath>

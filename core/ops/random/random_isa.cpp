@@ -19,11 +19,13 @@ constexpr int kLanes = 8;
 #endif
 typedef uint64_t Words __attribute__((vector_size(8 * kLanes)));
 
-// The compiler knows no vector type of 32-bit factors with a 64-bit product, the processor does. A
-// lambda, because a call through a function pointer is inlined only at higher optimization levels.
+// GCC knows no vector type of 32-bit factors with a 64-bit product, the processor does. A lambda,
+// because a call through a function pointer is inlined only at higher optimization levels.
 constexpr auto multiply = [](Words words, uint32_t factor) __attribute__((always_inline)) {
   [[maybe_unused]] Words factors = Words{} + factor;
-#if RUSHLIGHT_ISA == 4
+#if defined(__clang__)
+  return (words & 0xffffffff) * factors;
+#elif RUSHLIGHT_ISA == 4
   typedef int Halves __attribute__((vector_size(64)));
   typedef long long Whole __attribute__((vector_size(64)));
   return Words(__builtin_ia32_pmuludq512_mask(Halves(words), Halves(factors), Whole{}, 0xff));

@@ -1,4 +1,4 @@
-// Defines the geometry of views; the ops are in shape_view.cpp, shape_join.cpp, shape_arrange.cpp.
+// Defines the geometry of views; the ops are in shape_view.cpp, shape_part.cpp and their kin.
 #include "core/ops/shape/shape.h"
 
 #include "core/ops/ops.h"

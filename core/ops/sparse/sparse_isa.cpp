@@ -22,18 +22,22 @@ using Words = uint32_t __attribute__((vector_size(kWidth<float> * sizeof(uint32_
 using Shorts = uint16_t __attribute__((vector_size(kWidth<float> * sizeof(uint16_t))));
 
 // A vector of sums from elements side by side, and back.
-template <class T>
-[[gnu::always_inline]] inline Vector<T> load_widened(const T* from) {
+[[gnu::always_inline]] inline Vector<float> load_widened(const float* from) {
   return load_vector(from);
 }
-template <class T>
-[[gnu::always_inline]] inline void store_rounded(T* to, Vector<T> sums) {
+[[gnu::always_inline]] inline Vector<double> load_widened(const double* from) {
+  return load_vector(from);
+}
+[[gnu::always_inline]] inline void store_rounded(float* to, Vector<float> sums) {
+  store_vector(to, sums);
+}
+[[gnu::always_inline]] inline void store_rounded(double* to, Vector<double> sums) {
   store_vector(to, sums);
 }
 [[gnu::always_inline]] inline Vector<float> load_widened(const BFloat16* from) {
   Shorts bits;
   __builtin_memcpy(&bits, from, sizeof(bits));
-#if RUSHLIGHT_ISA == 4  // which GCC would widen in two halves
+#if RUSHLIGHT_ISA == 4 && !defined(__clang__)  // which GCC would widen in two halves
   Words words = (Words)__builtin_ia32_pmovzxwd512_mask((Halves)bits, Vector<int32_t>{}, -1);
 #else
   Words words = __builtin_convertvector(bits, Words);

@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.__future__ import get_overwrite_module_params_on_conversion
+from rushlight._target import read_target
 from rushlight.nn.modules import _registration_hooks
 from rushlight.nn.modules._hooks import (
     register_module_backward_hook,
@@ -277,7 +278,7 @@ class Module(Stateful):
             >>> torch.nn.Linear(2, 3).to(torch.float64).weight.dtype == torch.float64
             True
         """
-        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, non_blocking, _, memory_format = read_target(args, kwargs)
         if dtype is not None and not _is_inexact(dtype):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
@@ -471,24 +472,3 @@ def _is_inexact(dtype: rl.dtype) -> bool:
 def _addindent(s_: str, numSpaces: int) -> str:
     """Indents every line but the first, as the reprs of modules do."""
     return s_.replace("\n", "\n" + numSpaces * " ")
-
-
-def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-    """Brings the three call forms of Module.to into one."""
-    if "tensor" in kwargs:
-        args = (kwargs.pop("tensor"), *args)
-    if args and isinstance(args[0], Tensor):
-        args = (args[0].device, args[0].dtype, *args[1:])
-    elif args and isinstance(args[0], rl.dtype):
-        args = (None, *args)
-
-    def to(
-        device: Any = None,
-        dtype: Any = None,
-        non_blocking: bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> tuple[Any, Any, bool, Any]:
-        return device, dtype, non_blocking, memory_format
-
-    return to(*args, **kwargs)

@@ -121,28 +121,11 @@ class DataLoader:
         is_stream = isinstance(dataset, IterableDataset)
         if is_stream:
             _check_no_order(shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler)
-        if sampler is not None and shuffle:
-            raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
+        _check_batching(batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError(
-                    "DataLoader: batch_sampler option is mutually exclusive with batch_size, "
-                    "shuffle, sampler, and drop_last"
-                )
             batch_size = None
-        elif batch_size is None and drop_last:
-            raise ValueError(
-                "DataLoader: batch_size=None option disables auto-batching and is mutually "
-                "exclusive with drop_last"
-            )
-
         if sampler is None:
-            if is_stream:
-                sampler = _NoIndices()
-            elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
-            else:
-                sampler = SequentialSampler(dataset)
+            sampler = _sampler_of(dataset, shuffle, generator)
         if batch_sampler is None and batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         if collate_fn is None:
@@ -376,6 +359,34 @@ def _check_context(context: Any) -> None:
             "DataLoader: multiprocessing_context option should be a valid context object or a "
             f"string specifying the start method, but got {context!r}"
         )
+
+
+def _check_batching(
+    batch_size: int | None,
+    shuffle: bool | None,
+    sampler: Any,
+    batch_sampler: Any,
+    drop_last: bool,
+) -> None:
+    if sampler is not None and shuffle:
+        raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError(
+                "DataLoader: batch_sampler option is mutually exclusive with batch_size, "
+                "shuffle, sampler, and drop_last"
+            )
+    elif batch_size is None and drop_last:
+        raise ValueError(
+            "DataLoader: batch_size=None option disables auto-batching and is mutually "
+            "exclusive with drop_last"
+        )
+
+
+def _sampler_of(dataset: Any, shuffle: bool | None, generator: Generator | None) -> Sampler:
+    if isinstance(dataset, IterableDataset):
+        return _NoIndices()
+    return RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
 
 
 def _check_no_order(**options: Any) -> None:

@@ -1,0 +1,85 @@
+// Owns the walks of layer_norm over memory.
+#include <cmath>
+
+#include "core/device/threads.h"
+#include "core/ops/norm/norm.h"
+#include "core/ops/norm/norm_walk.h"
+#include "core/ops/ops.h"
+#include "core/tensor/reduce.h"
+
+namespace rushlight {
+
+using namespace norm_cpu_detail;
+
+void layer_norm_cpu(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias,
+                    double eps, const Tensor& output, const Tensor& mean, const Tensor& rstd) {
+  if (input.numel() == 0) return;
+  by_type(input.dtype(), [&]<class T>(Tag<T>) {
+    const auto& k = loops<T>();
+    const T* w = data_or_null<T>(weight);
+    const T* b = data_or_null<T>(bias);
+    Staged<T, 0> from(input);
+    Staged<T, 1> to(output);
+    parallel_for(0, input.numel() / n, grain_of(n), [&](int64_t begin, int64_t end) {
+      for_each_row_piece(begin, end, n, [&](int64_t first, int64_t rows) {
+        const T* x = from.read(first * n, rows * n);
+        T* y = to.place(first * n, rows * n);
+        for (int64_t r = 0; r < rows; ++r) {
+          Moments moments;
+          for_each_run(r * n, n,
+                       [&](int64_t at, int64_t length) { moments.add_run(x + at, length); });
+          T m = T(moments.mean()), scale = T(1 / std::sqrt(moments.var() + eps));
+          mean.data<T>()[first + r] = m;
+          rstd.data<T>()[first + r] = scale;
+          k.layer(x + r * n, m, scale, w, b, y + r * n, n);
+        }
+        to.store(first * n, y, rows * n);
+      });
+    });
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(const Tensor& grad, const Tensor& input,
+                                                           int64_t n, const Tensor& mean,
+                                                           const Tensor& rstd, const Tensor& weight,
+                                                           bool want_weight, bool want_bias) {
+  Tensor grad_input = empty(input.sizes(), input.dtype());
+  int64_t rows = n ? input.numel() / n : 0;
+  // Several blocks share the work among threads; each adds rows enough to be worth merging.
+  int64_t blocks = std::clamp<int64_t>(rows / 4, 1, 16);
+  blocks = std::max(blocks, (rows + kNormRun - 1) / kNormRun);
+  int64_t rows_of_block = (rows + blocks - 1) / blocks;
+  return by_type(input.dtype(), [&]<class T>(Tag<T>) {
+    const auto& k = loops<T>();
+    const T* w = data_or_null<T>(weight);
+    auto sums = [&](bool wanted) {
+      return wanted ? zeros(Shape{blocks, n}, kStatistics<T>, input.device()) : Tensor();
+    };
+    Tensor weight_sums = sums(want_weight), bias_sums = sums(want_bias);
+    Staged<T, 0> x(input);
+    Staged<T, 1> g(grad);
+    Staged<T, 2> y(grad_input);
+    parallel_for(0, blocks, grain_of(rows_of_block * n), [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        T* gw = want_weight ? weight_sums.data<T>() + block * n : nullptr;
+        T* gb = want_bias ? bias_sums.data<T>() + block * n : nullptr;
+        for_each_row_piece(block * rows_of_block, std::min(rows, (block + 1) * rows_of_block), n,
+                           [&](int64_t first, int64_t count) {
+                             int64_t at = first * n, length = count * n;
+                             const T *from = g.read(at, length), *of = x.read(at, length);
+                             T* out = y.place(at, length);
+                             for (int64_t r = 0; r < count; ++r)
+                               k.layer_grad(from + r * n, of + r * n, mean.data<T>()[first + r],
+                                            rstd.data<T>()[first + r], w, out + r * n, gw, gb, n);
+                             y.store(at, out, length);
+                           });
+      }
+    });
+    auto total = [&](const Tensor& t) {
+      return t.defined() ? reduce(Reduction::sum, t, DimSet(1), false, t.dtype()) : t;
+    };
+    return std::tuple(grad_input, total(weight_sums), total(bias_sums));
+  });
+}
+
+}  // namespace rushlight
