@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from rushlight import __config__ as __config__
+from rushlight import _VF as _VF
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
 from rushlight import _guards as _guards
 from rushlight import _inductor as _inductor
+from rushlight import _jit_internal as _jit_internal
+from rushlight import _logging as _logging
+from rushlight import _prims_common as _prims_common
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
@@ -458,6 +462,7 @@ __all__ = [
     "TensorType",
     "TypedStorage",
     "UntypedStorage",
+    "_VF",
     "__config__",
     "__future__",
     "_assert",
@@ -573,9 +578,12 @@ __all__ = [
     "_grouped_mm",
     "_guards",
     "_inductor",
+    "_jit_internal",
     "_log_softmax_backward_data",
+    "_logging",
     "_make_per_channel_quantized_tensor",
     "_make_per_tensor_quantized_tensor",
+    "_prims_common",
     "_scaled_mm",
     "_segment_reduce",
     "_shape_as_tensor",

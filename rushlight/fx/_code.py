@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import keyword
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from textwrap import indent
 
@@ -17,7 +18,7 @@ from rushlight.fx.node import Node, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 __all__ = [

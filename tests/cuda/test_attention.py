@@ -47,7 +47,7 @@ def check(*inputs: Any, layout: Any = lambda t: t, **how: Any) -> None:
         assert a.shape == b.shape
         if a.numel() > 0:
             error = ((a.cpu().double() - b).abs() / (b.abs() + b.abs().max() / 4 + 0.1)).max()
-            assert float(error) <= 4 * TOLERANCES[dtype]
+            assert error.item() <= 4 * TOLERANCES[dtype]
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

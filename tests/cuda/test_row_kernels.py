@@ -31,7 +31,7 @@ def assert_close(mine: Any, reference: Any, dtype: Any, scale: float = 1) -> Non
     mine, reference = mine.cpu().double(), reference.double()
     assert mine.shape == reference.shape
     error = ((mine - reference).abs() / (reference.abs() + 1)).max()
-    assert float(error) <= scale * TOLERANCES[dtype]
+    assert error.item() <= scale * TOLERANCES[dtype]
 
 
 def check(
