@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import pickle
 import threading
 import weakref
 
@@ -123,6 +125,22 @@ def test_a_handle_outlives_the_graph_and_removes_once() -> None:
     assert x.grad.tolist() == [2.0]
     handle = (x * 2).register_hook(print)
     handle.remove()
+
+
+def test_pickling_a_tensor_warns_of_its_hooks() -> None:
+    leaves = leaf(1.0), leaf(1.0)
+    for x in leaves:
+        x.register_hook(lambda grad: grad)
+    for x in (leaves[0], leaves[1] * 1):
+        x.register_hook(lambda grad: grad)
+        for save in (pickle.dumps, lambda x: torch.save(x, io.BytesIO())):
+            with pytest.warns(UserWarning, match="backward hook .* will not be serialized"):
+                save(x)
+    x = leaf(1.0)
+    x.register_hook(torch.utils.hooks.unserializable_hook(lambda grad: grad))
+    x.register_hook(lambda grad: grad).remove()
+    pickle.dumps(x)
+    pickle.dumps(leaves[1] * 1)
 
 
 def test_hooks_that_raise_stop_backward_with_their_error() -> None:
