@@ -4,6 +4,7 @@
 // Instances of such classes look attributes up here, and while a mode is in force all tensors do.
 // Otherwise these do not, so that they pay nothing.
 #include <unordered_map>
+#include <utility>
 
 #include "bindings/override.h"
 
@@ -74,11 +75,18 @@ bool modes_hear = false;
 // How often that may end again. Python caches lookups in a class for a limited number of changes.
 int ends_left = 100;
 
+// Puts `ours` into a slot of a class, or back what was there. A program may have changed it since.
+template <class Slot>
+void choose(Slot& slot, Slot ours, Slot& theirs, bool here) {
+  if (here && slot != ours) theirs = std::exchange(slot, ours);
+  if (!here && slot == ours) slot = theirs;
+}
+
 void choose_lookup(PyTypeObject* type) {
-  const TensorMeta& meta = meta_of(type);
+  TensorMeta& meta = meta_of(type);
   bool here = meta.hears || modes_hear;
-  type->tp_getattro = here ? read : meta.read;
-  type->tp_setattro = here ? write : meta.write;
+  choose<getattrofunc>(type->tp_getattro, read, meta.read, here);
+  choose<setattrofunc>(type->tp_setattro, write, meta.write, here);
   PyType_Modified(type);
 }
 

@@ -395,6 +395,25 @@ def test_a_mode_is_told_of_attributes_and_questions() -> None:
         assert len(mode.told) == 14
 
 
+def test_classes_keep_their_own_lookup_of_attributes_under_a_mode() -> None:
+    class Asked(torch.Tensor):
+        def __getattr__(self, name: str) -> Any:
+            return f"no {name}"
+
+    x: Any = torch.ones(2).as_subclass(Asked)
+    with Counts() as counts:
+        assert (x.ndim, x.nothing) == (1, "no nothing") and "__get__" in counts.names
+
+        class Made(Asked):
+            pass
+
+        Asked.__getattr__ = lambda self, name: name  # pyright: ignore[reportAttributeAccessIssue]
+        y: Any = torch.ones(2).as_subclass(Made)
+        y.note = 3
+        assert (y.nothing, y.note) == ("nothing", 3)
+    assert (x.ndim, x.nothing, y.nothing, y.note) == (1, "nothing", "nothing", 3)
+
+
 def test_a_mode_sees_what_makes_tensors_of_data() -> None:
     with Counts() as counts:
         x = torch.tensor([1, 2], dtype=torch.float64)
