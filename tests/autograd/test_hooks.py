@@ -239,7 +239,7 @@ def test_the_accumulator_of_a_leaf_takes_hooks() -> None:
     accumulator.register_hook(lambda ins, outs: seen.append((ins, outs[0].item(), x.grad.item())))
     (x * 4).sum().backward()
     assert seen == [((), 4.0, 4.0)]
-    assert accumulator.name() == "AccumulateGrad" and accumulator.variable is x
+    assert accumulator.name() == "torch::autograd::AccumulateGrad" and accumulator.variable is x
 
 
 @pytest.mark.parametrize("kind", ["result", "leaf", "accumulated", "node", "prehook", "metadata"])
