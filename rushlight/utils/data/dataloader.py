@@ -19,7 +19,7 @@ from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data.dataset import Dataset as Dataset
-from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.dataset import IterableDataset, is_pipe
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker_info import get_worker_info as get_worker_info
 
@@ -118,7 +118,7 @@ class DataLoader:
         _check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
         )
-        if hasattr(dataset, "_start_epoch"):  # a data pipe, which shuffles itself
+        if is_pipe(dataset):  # which shuffles itself
             from rushlight.utils.data.graph_settings import apply_shuffle_settings
 
             dataset = apply_shuffle_settings(dataset, shuffle)
@@ -322,7 +322,7 @@ def __getattr__(name: str) -> Any:
 def _order_of_pipes(dataset: Any, seed: int) -> tuple[int, tuple[int, int]]:
     """The seed of data pipes, the same for all ranks, and how they share the samples."""
     dist = rl.distributed
-    if not (hasattr(dataset, "_start_epoch") and dist.is_available() and dist.is_initialized()):
+    if not (is_pipe(dataset) and dist.is_available() and dist.is_initialized()):
         return seed, (1, 0)
     shared = rl.tensor(seed)
     dist.broadcast(shared, src=0)

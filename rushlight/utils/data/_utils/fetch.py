@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from rushlight.utils.data._utils.collate import default_collate
-from rushlight.utils.data.dataset import get_collated, get_samples
+from rushlight.utils.data.dataset import get_collated, get_samples, is_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Fetcher:
         """Asks for the start of a stream now."""
         if not self.is_stream:
             return
-        if hasattr(self.dataset, "_start_epoch"):  # a data pipe
+        if is_pipe(self.dataset):
             (world, rank), (workers, worker) = self._ranks, self._workers
             self.dataset._start_epoch(next(self._seeds), world * workers, worker * world + rank)
         self._stream = iter(self.dataset)
