@@ -79,6 +79,20 @@ Shape shape_of(PyObject* data) {
   }
 }
 
+// As read_number, but an int beyond 64 bits is read as the float that it becomes.
+bool read_wide_number(PyObject* object, Scalar& out) {
+  try {
+    return read_number(object, out);
+  } catch (const PythonError&) {
+    if (!PyLong_Check(object) || !PyErr_ExceptionMatches(PyExc_OverflowError)) throw;
+    PyErr_Clear();
+    double rounded = PyLong_AsDouble(object);
+    if (PyErr_Occurred()) throw;
+    out = rounded;
+    return true;
+  }
+}
+
 Scalar number_in(PyObject* object) {
   Scalar value;
   if (is_tensor(object)) return item(unwrap(object));
@@ -87,7 +101,7 @@ Scalar number_in(PyObject* object) {
   if (!is_real && is_array(object)) return item(tensor_from_array(object, true));
   CHECK(!PyUnicode_Check(object), ErrorKind::kValue,
         "too many dimensions 'str': a tensor holds numbers, not text");
-  CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '",
+  CHECK(read_wide_number(object, value), ErrorKind::kType, "new(): invalid data type '",
         Py_TYPE(object)->tp_name, "'");
   return value;
 }
@@ -95,12 +109,16 @@ Scalar number_in(PyObject* object) {
 // The dtype of a number of Python.
 DType dtype_of_number(PyObject* object) {
   Scalar value;
-  CHECK(PyUnicode_Check(object) || PyBytes_Check(object) || read_number(object, value),
+  CHECK(PyUnicode_Check(object) || PyBytes_Check(object) || read_wide_number(object, value),
         "Could not infer dtype of ", Py_TYPE(object)->tp_name,
         ". The data must be numbers, tensors, arrays or sequences of them.");
   value = number_in(object);
-  CHECK(!value.exceeds_int64(), ErrorKind::kValue, "Overflow when unpacking long: ", value,
+  bool beyond_64_bits = PyLong_Check(object) && value.dtype() == DType::float64;
+  CHECK(beyond_64_bits || !value.exceeds_int64(), ErrorKind::kValue,
+        "Overflow when unpacking long: ", value,
         " does not fit into int64. Pass dtype=torch.uint64.");
+  CHECK(!beyond_64_bits, ErrorKind::kValue, "Overflow when unpacking long long: ", value,
+        " does not fit into 64 bits. Pass a floating-point dtype.");
   if (value.dtype() == DType::float64) return default_dtype();
   if (value.dtype() == DType::complex128) return complex_dtype(default_dtype());
   return value.dtype();

@@ -154,6 +154,22 @@ PyObject* register_accumulated_hook(PyObject*, PyObject* args) {
   });
 }
 
+// _hooks_of(tensor) -> the functions that register_hook was given
+PyObject* hooks_of(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Ref functions(checked(PyList_New(0)));
+    AutogradMeta* meta = find_meta(expect_tensor(self, "self"));
+    Node* node = !meta ? nullptr : meta->grad_fn ? meta->grad_fn.get() : meta->accumulator.get();
+    if (!node || !node->hooks()) return functions.release();
+    for (const auto& hook : node->hooks()->tensor.all()) {
+      auto* known = hook->target<TensorHook>();
+      if (known && known->slot == meta->slot)
+        checked(PyList_Append(functions.get(), known->function.get()));
+    }
+    return functions.release();
+  });
+}
+
 // _count_running(hooks) -> how many of these functions the backward that runs calls, where each is
 // the hook of one tensor.
 PyObject* count_running(PyObject*, PyObject* hooks) {
@@ -212,6 +228,7 @@ PyMethodDef methods[] = {
     {"_register_post_accumulate_grad_hook", register_accumulated_hook, METH_VARARGS,
      "Adds a hook that runs when a leaf's .grad is complete."},
     {"_remove_hook", remove_hook, METH_O, "Removes a hook, if it is still there."},
+    {"_hooks_of", hooks_of, METH_O, "The hooks on a tensor's gradient."},
     {"_count_running", count_running, METH_O, "How many of these hooks the backward calls."},
     {"_running_leaves", running_leaves, METH_O, "Which of these leaves the backward comes by."},
     {"_queue_callback", queue_callback, METH_O, "Calls a function when the backward is done."},

@@ -147,9 +147,7 @@ class Reader {
     if (item == Py_None) {
       view = unsqueeze(view, dim_++);
     } else if (item == Py_Ellipsis) {
-      CHECK(!ellipsis_seen_, ErrorKind::kIndex, "an index can only have a single ellipsis ('...')");
-      ellipsis_seen_ = true;
-      dim_ += original_dims_ - consumed;
+      dim_ += original_dims_ - consumed;  // each of several, so that an index after two is refused
     } else if (PySlice_Check(item)) {
       Range range = read_slice(item, view.size(dim_));
       if (range.start != 0 || range.stop != view.size(dim_) || range.step != 1)
@@ -217,7 +215,6 @@ class Reader {
   Indexed result_;
   const int64_t original_dims_;
   int64_t dim_ = 0;
-  bool ellipsis_seen_ = false;
 };
 
 }  // namespace

@@ -101,6 +101,12 @@ void add_op_table(nb::module_& m) {
 
 void add_settings(nb::module_& m) {
   m.def(
+      "_make_return_type",
+      [](const std::string& name, const std::vector<std::string>& fields) {
+        return nb::steal(reinterpret_cast<PyObject*>(make_return_type(name, fields)));
+      },
+      "name"_a, "fields"_a, "Makes the type of named results of a function that is no op.");
+  m.def(
       "_set_library_search_path",
       [](std::vector<std::string> folders) { set_library_search_path(std::move(folders)); },
       "folders"_a, "Where oneDNN and OpenBLAS are looked for.");

@@ -39,7 +39,9 @@ int node_clear(PyObject* self) {
 }
 
 PyObject* node_name(PyObject* self, PyObject*) {
-  return PyUnicode_FromString(node_of(self)->name().c_str());
+  std::string name = node_of(self)->name();
+  if (name == "AccumulateGrad") name = "torch::autograd::" + name;  // as PyTorch calls it here only
+  return PyUnicode_FromString(name.c_str());
 }
 PyObject* node_op(PyObject* self, PyObject*) { return PyUnicode_FromString(node_of(self)->op()); }
 PyObject* node_repr(PyObject* self) {

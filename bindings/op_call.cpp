@@ -3,7 +3,6 @@
 #include "bindings/op_call.h"
 
 #include <array>
-#include <deque>
 #include <map>
 #include <sstream>
 
@@ -50,23 +49,29 @@ PyTypeObject* return_type(const OpEntry& entry) {
   std::string name = return_type_name(entry);
   auto [it, added] = types.try_emplace(name, nullptr);
   if (added) {
-    auto* names = new std::deque<std::string>();
-    auto* fields = new std::vector<PyStructSequence_Field>();
+    std::vector<std::string> fields;
     for (int i = 0; i < entry.schema.return_count; ++i)
-      fields->push_back(
-          {names->emplace_back(entry.schema.returns[size_t(i)].name).c_str(), nullptr});
-    fields->push_back({nullptr, nullptr});
-    auto* title = new std::string("rushlight.return_types." + name);
-    PyStructSequence_Desc description{title->c_str(), nullptr, fields->data(),
-                                      entry.schema.return_count};
-    it->second = PyStructSequence_NewType(&description);
-    if (!it->second) throw PythonError();
-    it->second->tp_repr = named_repr;
+      fields.emplace_back(entry.schema.returns[size_t(i)].name);
+    it->second = make_return_type(name, fields);
   }
   return it->second;
 }
 
 }  // namespace
+
+PyTypeObject* make_return_type(const std::string& name, const std::vector<std::string>& fields) {
+  // Python keeps the texts as long as the type, which lives as long as the process.
+  auto* names = new std::vector<std::string>(fields);
+  auto* members = new std::vector<PyStructSequence_Field>();
+  for (const std::string& field : *names) members->push_back({field.c_str(), nullptr});
+  members->push_back({nullptr, nullptr});
+  auto* title = new std::string("rushlight.return_types." + name);
+  PyStructSequence_Desc description{title->c_str(), nullptr, members->data(), int(names->size())};
+  PyTypeObject* type = PyStructSequence_NewType(&description);
+  if (!type) throw PythonError();
+  type->tp_repr = named_repr;
+  return type;
+}
 
 PyObject* find_return_type(std::string_view name) {
   for (const OpEntry& entry : op_table())

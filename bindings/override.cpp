@@ -98,16 +98,19 @@ PyObject* set_disabled(PyObject*, PyObject* value) {
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  modes.push_back(Py_NewRef(mode));
-  ++mode_count;
-  Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* {
+    modes.push_back(Py_NewRef(mode));
+    ++mode_count;
+    if (mode_hears()) let_modes_hear(true);
+    Py_RETURN_NONE;
+  });
 }
 PyObject* pop_mode(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     CHECK(!modes.empty(), "no mode is in force");
     Py_DECREF(modes.back());
     modes.pop_back();
-    --mode_count;
+    if (--mode_count == 0) let_modes_hear(false);
     Py_RETURN_NONE;
   });
 }
@@ -177,6 +180,13 @@ PyMethodDef methods[] = {
     {}};
 
 }  // namespace
+
+bool mode_hears() {
+  if (modes.empty()) return false;
+  Ref answer(PyObject_GetAttrString(modes.back(), "_hears_attributes"));
+  PyErr_Clear();
+  return answer.get() == Py_True;
+}
 
 PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t nargs,
                         PyObject* keywords) {

@@ -56,8 +56,12 @@ inline bool stays_in_class(PyObject* tensor) {
   PyTypeObject* type = Py_TYPE(tensor);
   return type != tensor_class && type->tp_flags & Py_TPFLAGS_HEAPTYPE && class_takes_over(type);
 }
-// Whether the class of this tensor is told of attributes and of len(), bool() and the like.
+// Whether this thread's innermost mode is told of attributes.
+bool mode_hears();
+// Whether a mode or the class of this tensor is told of attributes and of len(), bool() and the
+// like.
 inline bool hears_attributes(PyObject* tensor) {
+  if (mode_count && mode_hears()) return true;
   return stays_in_class(tensor) && reinterpret_cast<TensorMeta*>(Py_TYPE(tensor))->hears;
 }
 
@@ -91,6 +95,8 @@ PyObject* run_unasked(PyObject*, PyObject* all) {
 // Notes of a fresh class whether it takes over, and what it is told of.
 void note_tensor_class(PyTypeObject* type);
 void note_hearing(PyTypeObject* type);
+// Starts or stops looking all attributes of tensors up where modes are told of them.
+void let_modes_hear(bool hear);
 
 void add_override(PyObject* module);
 void add_told(PyObject* module);

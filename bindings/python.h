@@ -201,6 +201,8 @@ bool read_int(PyObject* object, int64_t& out);
 
 // ---- the parts of the module --------------------------------------------------------------------
 
+// A fresh type of named results, torch.return_types.<name>.
+PyTypeObject* make_return_type(const std::string& name, const std::vector<std::string>& fields);
 // The type of an op's named results, "max" or "linalg_qr"; borrowed, null if there is none.
 PyObject* find_return_type(std::string_view name);
 // Calls one op of the table with its parsed arguments, the way Python code would.

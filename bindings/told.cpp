@@ -1,8 +1,10 @@
-// Owns how classes with a __torch_function__ of their own are told of attributes, and of methods
-// that are no ops.
+// Owns how modes, and classes with a __torch_function__ of their own, are told of attributes, and
+// of methods that are no ops.
 //
-// Their instances look attributes up here. All other tensors do not, so that they pay nothing.
+// Instances of such classes look attributes up here, and while a mode is in force all tensors do.
+// Otherwise these do not, so that they pay nothing.
 #include <unordered_map>
+#include <utility>
 
 #include "bindings/override.h"
 
@@ -68,6 +70,35 @@ PyObject* tell_of(PyObject*, PyObject* all) {
   Py_RETURN_NONE;
 }
 
+// Whether modes are told, so that all classes of tensors look attributes up here.
+bool modes_hear = false;
+// How often that may end again. Python caches lookups in a class for a limited number of changes.
+int ends_left = 100;
+
+// Puts `ours` into a slot of a class, or back what was there. A program may have changed it since.
+template <class Slot>
+void choose(Slot& slot, Slot ours, Slot& theirs, bool here) {
+  if (here && slot != ours) theirs = std::exchange(slot, ours);
+  if (!here && slot == ours) slot = theirs;
+}
+
+void choose_lookup(PyTypeObject* type) {
+  TensorMeta& meta = meta_of(type);
+  bool here = meta.hears || modes_hear;
+  choose<getattrofunc>(type->tp_getattro, read, meta.read, here);
+  choose<setattrofunc>(type->tp_setattro, write, meta.write, here);
+  PyType_Modified(type);
+}
+
+void choose_lookup_of_subclasses(PyTypeObject* type) {
+  choose_lookup(type);
+  Ref subclasses(
+      checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(type), "__subclasses__", nullptr)));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(subclasses.get()); ++i)
+    choose_lookup_of_subclasses(
+        reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(subclasses.get(), i)));
+}
+
 }  // namespace
 
 void note_hearing(PyTypeObject* type) {
@@ -75,10 +106,14 @@ void note_hearing(PyTypeObject* type) {
   meta.hears = wants_to_hear(type);
   meta.read = type->tp_getattro == read ? PyObject_GenericGetAttr : type->tp_getattro;
   meta.write = type->tp_setattro == write ? PyObject_GenericSetAttr : type->tp_setattro;
-  if (!meta.hears) return;
-  type->tp_getattro = read;
-  type->tp_setattro = write;
-  PyType_Modified(type);
+  if (meta.hears || modes_hear) choose_lookup(type);
+}
+
+void let_modes_hear(bool hear) {
+  if (hear == modes_hear || (!hear && ends_left == 0)) return;
+  if (!hear) --ends_left;
+  modes_hear = hear;
+  choose_lookup_of_subclasses(tensor_class);
 }
 
 void add_told(PyObject* module) {

@@ -55,9 +55,12 @@ class CopyMethods(_C.TensorBase):
         return result
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        whole: Any = self
         if _C._is_wrapper(self):
-            whole: Any = self
             return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__dict__ or None
+        from rushlight.utils.hooks import warn_if_has_hooks
+
+        warn_if_has_hooks(whole)
         with DisableTorchFunctionSubclass():
             data = self.detach()
             if data._layout:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, return_types
 from rushlight._dims import wrapped_dim
 from rushlight._overridable import overridable
 
@@ -172,13 +172,6 @@ def hash_tensor(
     return result if out is None else rl.clone(result, out=out)
 
 
-class HistogramResult(NamedTuple):
-    """What histogram and histogramdd return."""
-
-    hist: Tensor
-    bin_edges: Any
-
-
 @overridable
 def histogram(
     input: Tensor,
@@ -188,7 +181,7 @@ def histogram(
     weight: Tensor | None = None,
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
-) -> HistogramResult:
+) -> return_types.histogram:
     """Returns how many elements fall into each bin, and the edges of the bins.
 
     Bins contain their left edge, and the last one its right edge too. Elements outside do not
@@ -216,8 +209,8 @@ def histogram(
         "histogram", input.reshape(-1, 1), [bins], range, _flat(weight, input.shape), density
     )
     if out is not None:
-        return HistogramResult(rl.clone(hist, out=out[0]), rl.clone(edges[0], out=out[1]))
-    return HistogramResult(hist, edges[0])
+        hist, edges = rl.clone(hist, out=out[0]), [rl.clone(edges[0], out=out[1])]
+    return _named(return_types.histogram, hist, edges[0])
 
 
 @overridable
@@ -228,7 +221,7 @@ def histogramdd(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> HistogramResult:
+) -> return_types.histogramdd:
     """Returns how many points fall into each bin of a grid, and the edges of the bins by dim.
 
     Args:
@@ -260,9 +253,14 @@ def histogramdd(
             f"histogramdd: bins must have one entry for each of {dims} dims, but have {len(each)}."
         )
     weight = _flat(weight, input.shape[:-1])
-    return HistogramResult(
-        *_histogram("histogramdd", input.reshape(-1, dims), each, range, weight, density)
+    return _named(
+        return_types.histogramdd,
+        *_histogram("histogramdd", input.reshape(-1, dims), each, range, weight, density),
     )
+
+
+def _named(kind: Any, *results: Any) -> Any:
+    return kind(results)
 
 
 def _flat(weight: Tensor | None, shape: Sequence[int]) -> Tensor | None:

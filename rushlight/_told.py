@@ -1,7 +1,7 @@
 """Which attributes and methods of Tensor __torch_function__ is told of, beside ops.
 
-Ops ask by themselves; bindings/told.cpp asks when one of these members is looked up. Only classes
-with a __torch_function__ of their own are told, and where they leave _hears_attributes True.
+Ops ask by themselves; bindings/told.cpp asks when one of these members is looked up. Only modes are
+told, and classes with a __torch_function__ of their own, where they leave _hears_attributes True.
 """
 
 from __future__ import annotations

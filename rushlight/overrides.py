@@ -59,6 +59,9 @@ class TorchFunctionMode:
         3
     """
 
+    # Whether it is told of attributes, and of methods that are no ops. Modes of ours are not.
+    _hears_attributes = True
+
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -235,6 +238,9 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
     return functions
 
 
+_ACCESS = ("__get__", "__set__")
+
+
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """Returns the name of a function of torch, None for others.
 
@@ -244,9 +250,9 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     """
     if is_tensor_method_or_property(f):
         owner: Any = getattr(f, "__self__", None)
-        if f.__name__ != "__get__":
+        if f.__name__ not in _ACCESS:
             return f"torch.Tensor.{f.__name__}"
-        return f"torch.Tensor.{getattr(owner, 'fget', owner).__name__}.__get__"
+        return f"torch.Tensor.{getattr(owner, 'fget', owner).__name__}.{f.__name__}"
     module = getattr(f, "__module__", None)
     if not isinstance(module, str) or module.split(".")[0] != "rushlight":
         return None
@@ -254,6 +260,8 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Returns whether a function is a method of Tensor, or __get__ of one of its attributes."""
+    """Returns whether a function is a method of Tensor, or reads or sets one of its attributes."""
     name = getattr(func, "__name__", "")
-    return getattr(Tensor, name, None) is func or (name == "__get__" and func in told_of())
+    if name in _ACCESS:
+        return getattr(getattr(func, "__self__", None), "__get__", None) in told_of()
+    return getattr(Tensor, name, None) is func

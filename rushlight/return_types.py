@@ -1,6 +1,7 @@
 """The types of ops with several results: named tuples such as torch.return_types.max.
 
-The core makes each when it is first asked for. Named here, results can be pickled.
+The core makes each when it is first asked for, but for those of functions that are no ops. Named
+here, results can be pickled.
 """
 
 from __future__ import annotations
@@ -9,7 +10,21 @@ from rushlight import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NamedTuple
+
+    from rushlight import Tensor
+
+    class histogram(NamedTuple):
+        hist: Tensor
+        bin_edges: Tensor
+
+    class histogramdd(NamedTuple):
+        hist: Tensor
+        bin_edges: tuple[Tensor, ...]
+
+else:
+    histogram = _C._make_return_type("histogram", ["hist", "bin_edges"])
+    histogramdd = _C._make_return_type("histogramdd", ["hist", "bin_edges"])
 
 
 def __getattr__(name: str) -> type[tuple[Any, ...]]:

@@ -145,13 +145,20 @@ def test_permute_reshape_and_slices_equal_numpy(data: Any) -> None:
     np.testing.assert_array_equal(tensor.contiguous().numpy(), expected)
 
 
+def test_several_ellipses_are_read_as_one() -> None:
+    x = torch.arange(12).reshape(3, 4)
+    assert x[..., ...].tolist() == x.tolist()
+    assert x[1, ..., ...].tolist() == x[1].tolist()
+    assert x[..., 1, ..., 2, ...].item() == 6
+
+
 @pytest.mark.parametrize(
     ("index", "message"),
     [
         (3, "index 3 is out of bounds for dimension 0 with size 3"),
         (-4, "index -4 is out of bounds for dimension 0 with size 3"),
         ((0, 0, 0), "too many indices for tensor of dimension 2"),
-        ((..., ...), "single ellipsis"),
+        ((..., ..., 0), "Dimension out of range"),
         ("a", "only integers, slices"),
         (2.0, "only integers, slices"),
     ],

@@ -123,7 +123,10 @@ def test_operators_may_write_to_arguments() -> None:
     assert out._version > before
     with pytest.raises(RuntimeError, match="non-functional operator"):
         fill.register_autograd(lambda ctx, grad: grad)
-    assert str(fill._opoverload._schema) == "(Tensor x, Tensor(a1!) out) -> ()"
+    schema = fill._opoverload._schema
+    assert str(schema) == "tests::fill(Tensor x, Tensor(a1!) out) -> ()"
+    assert schema.is_mutable and schema.name == fill._opoverload.name() == "tests::fill"
+    assert [(a.name, a.alias_info) for a in schema.arguments] == [("x", None), ("out", (True,))]
 
 
 def test_results_must_be_new() -> None:
@@ -236,6 +239,9 @@ def test_mistakes_in_definitions_say_what_is_wrong() -> None:
         library.register_fake("tests::nothing")
     for schema in ("Tensor x", "(Tensor) -> Tensor", "(Tensor x=?) -> Tensor"):
         with pytest.raises(RuntimeError, match="define: cannot read"):
+            library.define("tests::b", schema)
+    for schema in ("(Foo x) -> Tensor", "(Tensor x) -> Foo[]"):
+        with pytest.raises(RuntimeError, match="unknown type specifier 'Foo'"):
             library.define("tests::b", schema)
     with pytest.raises(ValueError, match="expected the name of an operator"):
         library.register_kernel(3, "cpu", print)

@@ -360,6 +360,60 @@ def test_a_mode_sees_all_ops_of_its_thread() -> None:
     assert counts.names == ["ones", "add", "neg", "__getitem__", "__setitem__", "linear"]
 
 
+def test_a_mode_is_told_of_attributes_and_questions() -> None:
+    class Mine(torch.Tensor):
+        pass
+
+    def ask(x: Any) -> Any:
+        found = x.shape, x.requires_grad, x.T, x.grad, x.is_cuda
+        x.requires_grad = True
+        return *found, x.size(), x[0].item(), len(x), bool(x[1] > 0), x.to(torch.float64)
+
+    class Told(torch.overrides.TorchFunctionMode):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.told.append(torch.overrides.resolve_name(func) or func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    for kind in (torch.Tensor, torch.nn.Parameter, Mine):
+        x = torch.ones(2, 1).as_subclass(kind)
+        plain = ask(x)
+        for _ in range(150):  # more often than the lookup of attributes is put back
+            with Told() as mode:
+                answers = ask(x)
+            assert [type(a) for a in answers] == [type(a) for a in plain]
+            assert [name.removeprefix("torch.Tensor.") for name in mode.told] == [
+                *("shape.__get__", "requires_grad.__get__", "T.__get__", "grad.__get__"),
+                *("is_cuda.__get__", "requires_grad.__set__", "size", "__getitem__", "item"),
+                *("__len__", "__getitem__", "gt", "__bool__", "to"),
+            ]
+        ask(x)
+        assert len(mode.told) == 14
+
+
+def test_classes_keep_their_own_lookup_of_attributes_under_a_mode() -> None:
+    class Asked(torch.Tensor):
+        def __getattr__(self, name: str) -> Any:
+            return f"no {name}"
+
+    x: Any = torch.ones(2).as_subclass(Asked)
+    with Counts() as counts:
+        assert (x.ndim, x.nothing) == (1, "no nothing") and "__get__" in counts.names
+
+        class Made(Asked):
+            pass
+
+        Asked.__getattr__ = lambda self, name: name  # pyright: ignore[reportAttributeAccessIssue]
+        y: Any = torch.ones(2).as_subclass(Made)
+        y.note = 3
+        assert (y.nothing, y.note) == ("nothing", 3)
+    assert (x.ndim, x.nothing, y.nothing, y.note) == (1, "nothing", "nothing", 3)
+
+
 def test_a_mode_sees_what_makes_tensors_of_data() -> None:
     with Counts() as counts:
         x = torch.tensor([1, 2], dtype=torch.float64)
@@ -373,7 +427,8 @@ def test_a_mode_sees_what_makes_tensors_of_data() -> None:
             return func(*args, **{**(kwargs or {}), "device": "meta"})
 
     with OnMeta():
-        assert torch.tensor([1.0]).is_meta and torch.zeros(2).is_meta
+        made = torch.tensor([1.0]), torch.zeros(2)
+    assert all(x.is_meta for x in made)
 
 
 def test_modes_nest_and_end_with_errors() -> None:

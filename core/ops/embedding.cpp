@@ -83,7 +83,8 @@ Tensor sparse_gradient(const Tensor& g, const Tensor& input, const Shape& shape,
     rows = take_entries(rows, kept);
     values = take_entries(values, kept);
   }
-  return sparse_coo(clone(unsqueeze(rows, 0)), values, Shape{shape[0]}, false);
+  bool coalesced = rows.numel() <= 1;  // as one entry always is
+  return sparse_coo(clone(unsqueeze(rows, 0)), values, Shape{shape[0]}, coalesced);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ from rushlight._storage import StorageBase
 from rushlight.nested._tensor import NestedTensor, StridedNestedTensor
 from rushlight.nn import Buffer, Parameter
 from rushlight.nn.parameter import is_lazy
+from rushlight.utils.hooks import warn_if_has_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ class _Pickler(_PythonPickler):
         self.memoize(obj)
 
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
+        warn_if_has_hooks(tensor)
         function, arguments = self._reduce_values(tensor)
         kind, state = type(tensor), dict(vars(tensor))
         if isinstance(tensor, Buffer):  # which is a tensor with a mark in PyTorch

@@ -115,6 +115,8 @@ def _unchanged_buffers(module: nn.Module) -> Iterator[None]:
 
 
 class _Recorder(TorchFunctionMode):
+    _hears_attributes = False
+
     def __init__(
         self,
         inputs: Sequence[tuple[str, Tensor]],

@@ -103,7 +103,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 def _test_schema(op: Operator, args: Any, kwargs: Any) -> None:
     args, kwargs = _copied((args, kwargs))
-    values = op._schema.bind(op._qualname, args, kwargs)
+    values = op._schema.bind(args, kwargs)
     before = [_copied(value) for value in values]
     with rl.no_grad():
         op(*args, **kwargs)

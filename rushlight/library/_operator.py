@@ -7,6 +7,7 @@ lists as arguments of their own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import rushlight as rl
@@ -45,7 +46,9 @@ class Operator:
     def __init__(self, qualname: str, schema: Schema) -> None:
         namespace, name = qualname.split("::")
         self._qualname = qualname
-        self._schema = schema
+        self._schema = replace(schema, name=qualname)
+        self.namespace = namespace
+        self._overloadname = "default"
         self.__name__ = self.__qualname__ = name
         self.__module__ = f"rushlight.ops.{namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
@@ -56,6 +59,19 @@ class Operator:
         self.casts: dict[str, rl.dtype] = {}
         self._function: type[Function] | None = None
 
+    def name(self) -> str:
+        """Returns "namespace::name"."""
+        return self._qualname
+
+    def overloads(self) -> list[str]:
+        """Returns the names of its overloads, of which it has one."""
+        return [self._overloadname]
+
+    @property
+    def overloadpacket(self) -> Operator:
+        """The operator itself: it has one overload."""
+        return self
+
     @property
     def default(self) -> Operator:
         """The operator itself: it has one overload."""
@@ -64,7 +80,7 @@ class Operator:
     @property
     def writes(self) -> bool:
         """Whether it writes to an argument."""
-        return any(parameter.writes for parameter in self._schema.parameters)
+        return self._schema.is_mutable
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
@@ -78,7 +94,7 @@ class Operator:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _C._argument_takes_over(args, kwargs):
             return _C._call_taken_over(self, args, kwargs)
-        values = self._schema.bind(self._qualname, args, kwargs)
+        values = self._schema.bind(args, kwargs)
         leaves = list(_leaves(values))
         device = next((leaf.device.type for leaf in leaves if isinstance(leaf, Tensor)), "cpu")
         if device in self.casts and rl.is_autocast_enabled(device):

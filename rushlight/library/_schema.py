@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
@@ -50,6 +50,20 @@ _CLASSES: dict[str, Any] = {
 }
 
 
+# What else the words of a schema may say.
+_TYPES = {
+    *_CLASSES,
+    *("Any", "Dimname", "Generator", "Layout", "MemoryFormat", "QScheme", "Storage", "Stream"),
+    *("SymBool", "SymFloat", "complex"),
+}
+
+
+class AliasInfo(NamedTuple):
+    """Says of an argument that the operator writes to it."""
+
+    is_write: bool
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One argument.
@@ -78,6 +92,25 @@ class Parameter:
         default = f'"{self.default}"' if isinstance(self.default, str) else self.default
         return f"{text}={default}"
 
+    @property
+    def default_value(self) -> Any:
+        """The default, or None."""
+        return self.default if self.has_default_value() else None
+
+    def has_default_value(self) -> bool:
+        """Whether there is a default."""
+        return self.default is not inspect.Parameter.empty
+
+    @property
+    def kwarg_only(self) -> bool:
+        """Whether it is given by name alone."""
+        return self.keyword_only
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        """Whether the operator writes to it; None where nothing is said of its memory."""
+        return AliasInfo(self.writes) if self.mark else None
+
     def accepts(self, value: Any) -> bool:
         """Whether a value is of the type."""
         if self.type.endswith("?"):
@@ -97,10 +130,23 @@ class Schema:
     Attributes:
         parameters: the arguments in order.
         returns: the types of the results.
+        name: "namespace::name" of the operator, if there is one.
     """
 
     parameters: tuple[Parameter, ...]
     returns: tuple[str, ...]
+    name: str = ""
+    overload_name = ""
+
+    @property
+    def arguments(self) -> tuple[Parameter, ...]:
+        """The arguments in order."""
+        return self.parameters
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether the operator writes to an argument."""
+        return any(parameter.writes for parameter in self.parameters)
 
     def __str__(self) -> str:
         texts: list[str] = []
@@ -109,27 +155,26 @@ class Schema:
                 texts.append("*")
             texts.append(str(parameter))
         result = self.returns[0] if len(self.returns) == 1 else f"({', '.join(self.returns)})"
-        return f"({', '.join(texts)}) -> {result}"
+        return f"{self.name}({', '.join(texts)}) -> {result}"
 
-    def bind(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Returns a value for each parameter.
 
         Raises:
             RuntimeError: if the values do not fit.
         """
+        name = self.name
         places = [p for p in self.parameters if not p.keyword_only]
         if len(args) > len(places):
             raise RuntimeError(
                 f"{name}() expected at most {len(places)} argument(s) but received {len(args)} "
-                f"argument(s). Declaration: {name}{self}"
+                f"argument(s). Declaration: {self}"
             )
         given = {**{p.name: value for p, value in zip(places, args, strict=False)}}
         for key, value in kwargs.items():
             if key in given or all(key != p.name for p in self.parameters):
                 problem = "got twice the" if key in given else "has no"
-                raise RuntimeError(
-                    f"{name}() {problem} argument '{key}'. Declaration: {name}{self}"
-                )
+                raise RuntimeError(f"{name}() {problem} argument '{key}'. Declaration: {self}")
             given[key] = value
         values = []
         for place, parameter in enumerate(self.parameters):
@@ -137,13 +182,13 @@ class Schema:
             if value is inspect.Parameter.empty:
                 raise RuntimeError(
                     f"{name}() is missing value for argument '{parameter.name}'. "
-                    f"Declaration: {name}{self}"
+                    f"Declaration: {self}"
                 )
             if not parameter.accepts(value):
                 raise RuntimeError(
                     f"{name}() Expected a value of type '{parameter.type}' for argument "
                     f"'{parameter.name}' but instead found type '{type(value).__name__}'. "
-                    f"Position: {place}. Declaration: {name}{self}"
+                    f"Position: {place}. Declaration: {self}"
                 )
             values.append(value)
         return values
@@ -178,6 +223,7 @@ def parse(text: str) -> Schema:
         if found is None:
             raise RuntimeError(f"define: cannot read {part!r} in the schema {text!r}.")
         base, mark, suffix, name, default = found.groups()
+        _check_type(base, text)
         value = inspect.Parameter.empty if default is None else _constant(default)
         suffix = re.sub(r"\[\d+\]", "[]", suffix)
         parameters.append(
@@ -185,7 +231,15 @@ def parse(text: str) -> Schema:
         )
     returns = match[2].strip()
     inside = _split(returns[1:-1]) if returns.startswith("(") else [returns]
-    return Schema(tuple(parameters), tuple(re.sub(r"\(\w*!?\)", "", r).split()[0] for r in inside))
+    kinds = tuple(re.sub(r"\(\w*!?\)", "", part).split()[0] for part in inside)
+    for kind in kinds:
+        _check_type(kind.rstrip("[]?0123456789"), text)
+    return Schema(tuple(parameters), kinds)
+
+
+def _check_type(base: str, text: str) -> None:
+    if base not in _TYPES:
+        raise RuntimeError(f"define: unknown type specifier {base!r} in the schema {text!r}.")
 
 
 def _split(text: str) -> list[str]:

@@ -142,4 +142,4 @@ def is_in_onnx_export() -> bool:
     return is_exporting.get()
 
 
-__getattr__ = _later.imports(__name__, names_in={"_program": "ONNXProgram"})
+__getattr__ = _later.imports(__name__, ("operators",), {"_program": "ONNXProgram"})

@@ -99,7 +99,7 @@ class FunctionEvent(_Times):
     kind: str
     time_range: Interval
     thread: int
-    input_shapes: list[tuple[int, ...]]
+    input_shapes: list[list[int]]
     stack: list[str]
     cpu_memory_usage: int
     flops: int
@@ -133,7 +133,7 @@ class FunctionEventAvg(_Times):
     """Events of one name, and of the same shapes and line if these were asked for, added up."""
 
     key: str
-    input_shapes: list[tuple[int, ...]]
+    input_shapes: list[list[int]]
     stack: list[str]
     count: int = 0
     cpu_time_total: float = 0.0
@@ -240,7 +240,7 @@ class EventList(list[FunctionEvent | FunctionEventAvg]):
         for event in self:
             shapes = event.input_shapes if group_by_input_shapes else []
             stack = event.stack[:group_by_stack_n]
-            key = event.key, tuple(shapes), tuple(stack)
+            key = event.key, tuple(map(tuple, shapes)), tuple(stack)
             if key not in averages:
                 averages[key] = FunctionEventAvg(event.key, shapes, stack)
             averages[key].add(event)
@@ -404,9 +404,7 @@ def _columns(
         ]
     columns.append(("# of Calls", lambda e: str(e.count)))
     if any(row.input_shapes for row in rows):
-        columns.append(
-            ("Input Shapes", lambda e: _cut(str([list(s) for s in e.input_shapes]), shapes))
-        )
+        columns.append(("Input Shapes", lambda e: _cut(str(e.input_shapes), shapes)))
     if any(row.stack for row in rows):
         columns.append(("Source Location", lambda e: _cut(e.stack[0] if e.stack else "", source)))
     if any(row.flops for row in rows):
@@ -430,7 +428,7 @@ def events_of(ranges: list[Range], with_flops: bool) -> EventList:
             kind=kind,
             time_range=Interval(start / 1e3, end / 1e3),
             thread=thread,
-            input_shapes=shapes,
+            input_shapes=[list(shape) for shape in shapes],
             stack=[site] if site else [],
             cpu_memory_usage=allocated,
             flops=_flops(name, shapes) if with_flops and kind == "op" else 0,

@@ -213,7 +213,7 @@ class profile:
         >>> [(e.key, e.count) for e in profile.key_averages() if e.key == "aten::matmul"]
         [('aten::matmul', 1)]
         >>> profile.events()[-1].input_shapes[:2]
-        [(8, 8), (8, 2)]
+        [[8, 8], [8, 2]]
     """
 
     def __init__(

@@ -237,11 +237,12 @@ class TreeSpec:
     def __hash__(self) -> int:
         return hash((self.type, self.num_leaves))
 
-    def __repr__(self) -> str:
+    def __repr__(self, indent: int = 0) -> str:
         if self.type is None:
             return "*"
-        name = (self.context if self.type in (namedtuple, structseq) else self.type).__name__
-        return f"{name}({', '.join(map(repr, self.children_specs))})"
+        gap = ",\n" + " " * (indent + 2)
+        items = gap.join(child.__repr__(indent + 2) for child in self.children_specs)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{items}])"
 
 
 PyTreeSpec = TreeSpec
@@ -418,7 +419,9 @@ def tree_flatten(
     Example:
         >>> from rushlight.utils._pytree import tree_flatten
         >>> tree_flatten({"a": 1, "b": (2, 3)})
-        ([1, 2, 3], dict(*, tuple(*, *)))
+        ([1, 2, 3], TreeSpec(dict, ['a', 'b'], [*,
+          TreeSpec(tuple, None, [*,
+            *])]))
     """
     leaves: list[Any] = []
     return leaves, _collect(tree, leaves, is_leaf)

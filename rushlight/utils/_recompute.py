@@ -287,6 +287,8 @@ def _in_words(metadata: Metadata) -> str:
 class OpLog(TorchFunctionMode):
     """Notes which ops run, what they return, and which line called them."""
 
+    _hears_attributes = False
+
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.sites: list[str] = []

@@ -135,6 +135,8 @@ class _Op:
 class _Keep(TorchFunctionMode):
     """Asks the policy about each op of the first run, and keeps what it wants kept."""
 
+    _hears_attributes = False
+
     def __init__(self, policy: Callable[..., Any], ops: list[_Op]) -> None:
         self.policy = policy
         self.ops = ops
@@ -175,6 +177,8 @@ class _Keep(TorchFunctionMode):
 
 class _Replay(TorchFunctionMode):
     """Hands out what was kept, in the order of the first run."""
+
+    _hears_attributes = False
 
     def __init__(self, ops: list[_Op], allow_mutation: bool) -> None:
         self.ops = ops

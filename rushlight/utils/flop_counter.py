@@ -108,6 +108,8 @@ class FlopCounterMode(TorchFunctionMode):
         2240
     """
 
+    _hears_attributes = False
+
     def __init__(
         self,
         mods: nn.Module | list[nn.Module] | None = None,

@@ -331,7 +331,7 @@ class _Walk:
         return len(self.boxes) - 1
 
     def _place_of(self, node: Node) -> int:
-        if node.name() != "AccumulateGrad":
+        if node.name() != "torch::autograd::AccumulateGrad":
             return self._add(self._op_box(node))
         leaf = _leaf_of(node)
         if leaf is not None:

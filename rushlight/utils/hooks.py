@@ -1,4 +1,4 @@
-"""The handle that registering a hook returns.
+"""The handle that registering a hook returns, and what saving a tensor says of its hooks.
 
 Owns handles only; the tables of hooks belong to modules, tensors and optimizers.
 Invariant: an id is never used twice in a table, so a handle removes its own hook or nothing.
@@ -7,10 +7,18 @@ Invariant: an id is never used twice in a table, so a handle removes its own hoo
 from __future__ import annotations
 
 import itertools
+import warnings
+
+from rushlight import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from rushlight import Tensor
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 _ids = itertools.count()
 
@@ -25,9 +33,31 @@ class _TapeHooks:
         return True
 
     def __delitem__(self, id: int) -> None:
-        from rushlight import _C
-
         _C._remove_hook(self._hook)
+
+
+def unserializable_hook(f: F) -> F:
+    """Returns a hook of tensors, marked so that saving such a tensor does not warn of it.
+
+    Example:
+        >>> @torch.utils.hooks.unserializable_hook
+        ... def double(grad):
+        ...     return grad * 2
+    """
+    marked: Any = f
+    marked.__torch_unserialize__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor: Tensor) -> None:
+    """Warns that the hooks of a tensor are not saved with it."""
+    for hook in _C._hooks_of(tensor):
+        if not hasattr(hook, "__torch_unserialize__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized. If this is expected, "
+                "decorate it with @torch.utils.hooks.unserializable_hook to suppress this warning.",
+                stacklevel=3,
+            )
 
 
 class RemovableHandle:

@@ -312,7 +312,8 @@ def test_grad_fn_names_and_links() -> None:
     y = x.exp()
     assert y.grad_fn.name() == "ExpBackward0"
     ((node, slot),) = y.grad_fn.next_functions
-    assert node.name() == "AccumulateGrad" and slot == 0
+    assert node.name() == "torch::autograd::AccumulateGrad" and slot == 0
+    assert type(node).__name__ == "AccumulateGrad" and "<AccumulateGrad " in repr(node)
     assert node.variable is x
     assert x.grad_fn is None and x.is_leaf and not y.is_leaf
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import pickle
 import threading
 import weakref
 
@@ -125,6 +127,22 @@ def test_a_handle_outlives_the_graph_and_removes_once() -> None:
     handle.remove()
 
 
+def test_pickling_a_tensor_warns_of_its_hooks() -> None:
+    leaves = leaf(1.0), leaf(1.0)
+    for x in leaves:
+        x.register_hook(lambda grad: grad)
+    for x in (leaves[0], leaves[1] * 1):
+        x.register_hook(lambda grad: grad)
+        for save in (pickle.dumps, lambda x: torch.save(x, io.BytesIO())):
+            with pytest.warns(UserWarning, match="backward hook .* will not be serialized"):
+                save(x)
+    x = leaf(1.0)
+    x.register_hook(torch.utils.hooks.unserializable_hook(lambda grad: grad))
+    x.register_hook(lambda grad: grad).remove()
+    pickle.dumps(x)
+    pickle.dumps(leaves[1] * 1)
+
+
 def test_hooks_that_raise_stop_backward_with_their_error() -> None:
     x = leaf(1.0)
 
@@ -221,7 +239,7 @@ def test_the_accumulator_of_a_leaf_takes_hooks() -> None:
     accumulator.register_hook(lambda ins, outs: seen.append((ins, outs[0].item(), x.grad.item())))
     (x * 4).sum().backward()
     assert seen == [((), 4.0, 4.0)]
-    assert accumulator.name() == "AccumulateGrad" and accumulator.variable is x
+    assert accumulator.name() == "torch::autograd::AccumulateGrad" and accumulator.variable is x
 
 
 @pytest.mark.parametrize("kind", ["result", "leaf", "accumulated", "node", "prehook", "metadata"])

@@ -11,7 +11,7 @@ from distributed.replicas import TINY, build, gradients, parts_of_batch
 import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import nn
-from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+from rushlight.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
 from rushlight.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local_sgd
 from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
@@ -25,6 +25,21 @@ from rushlight.distributed.algorithms.model_averaging.utils import (
 from rushlight.distributed.optim import PostLocalSGDOptimizer
 from rushlight.futures import Future
 from rushlight.nn.parallel import DistributedDataParallel
+
+
+def check_noop() -> None:
+    net = build()
+    alone = copy.deepcopy(net)
+    model = DistributedDataParallel(net, bucket_cap_mb=TINY)
+    model.register_comm_hook(None, debugging_hooks.noop_hook)
+    part = parts_of_batch(0)[dist.get_rank()]
+    model(part).square().mean().backward()
+    alone(part).square().mean().backward()
+    torch.testing.assert_close(gradients(net), gradients(alone))
+
+
+def test_no_communication_leaves_each_process_its_gradients(two_ranks: RankPool) -> None:
+    two_ranks.run(check_noop)
 
 
 def check_hook(hook: Any, tolerance: float) -> None:

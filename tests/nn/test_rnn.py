@@ -219,6 +219,7 @@ def test_networks_are_copied_and_pickled(kind):
         assert torch.equal(other(x)[0], net(x)[0])
     net.flatten_parameters()
     assert [len(weights) for weights in net.all_weights] == [4 + (kind == "projected")] * 2
+    assert net._flat_weights_names == [name for name, _ in net.named_parameters()]
 
 
 def test_meta_has_shapes_only():

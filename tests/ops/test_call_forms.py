@@ -278,6 +278,11 @@ def test_named_results_have_types_of_public_names_and_are_pickled() -> None:
     assert type(found) is torch.return_types.max and found.indices.tolist() == [1]
     assert isinstance(torch.linalg.qr(torch.eye(2)), torch.return_types.linalg_qr)
     assert not hasattr(torch.return_types, "add")
+    counts = pickle.loads(pickle.dumps(torch.histogram(torch.tensor([1.0, 2.0]), 2)))
+    assert type(counts) is torch.return_types.histogram
+    assert repr(counts).startswith("torch.return_types.histogram(\nhist=tensor([1., 1.]),")
+    grid = torch.histogramdd(torch.ones(3, 2), 2)
+    assert type(grid) is torch.return_types.histogramdd and len(grid.bin_edges) == 2
 
 
 def test_numbers_alone_are_operands_too() -> None:

@@ -217,9 +217,14 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
     for value, dtype in [(2**63, torch.int64), (-256, torch.uint8), (2**32, torch.uint32)]:
         with pytest.raises(RuntimeError, match="without overflow"):
             torch.tensor(value, dtype=dtype)
-    for make in (torch.tensor, lambda n: torch.tensor([1.0]) + n):
-        with pytest.raises(OverflowError, match="does not fit into 64 bits"):
-            make(2**64)
+    for data in (2**64, [-(2**63) - 1]):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            torch.tensor(data)
+    with pytest.raises(OverflowError, match="does not fit into 64 bits"):
+        torch.tensor([1.0]) + 2**64
+    with pytest.raises(OverflowError, match="too large to convert to float"):
+        torch.tensor(10**400, dtype=torch.float64)
+    assert torch.tensor([2**70], dtype=torch.float64).item() == 2.0**70
     with pytest.raises(RuntimeError, match="does not fit into int64"):
         torch.zeros(3).sum(torch.tensor(2**63, dtype=torch.uint64))
 

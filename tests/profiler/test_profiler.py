@@ -48,7 +48,7 @@ def test_shapes_memory_lines_and_operations() -> None:
         del big
         c + 1
     matmul, zeros = prof.events()[0], next(e for e in prof.events() if e.name == "aten::zeros")
-    assert matmul.input_shapes == [(8, 4), (4, 2)]
+    assert matmul.input_shapes == [[8, 4], [4, 2]]
     assert matmul.flops == 2 * 8 * 4 * 2
     assert matmul.stack[0].startswith("test_profiler.py:")
     assert zeros.cpu_memory_usage > 4_000_000

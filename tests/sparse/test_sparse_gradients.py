@@ -147,6 +147,10 @@ def test_embedding_gradients_are_sparse_and_add_up() -> None:
         table.weight.add_(grad, alpha=-0.1)
         dense.weight.add_(dense.weight.grad, alpha=-0.1)
     same(table.weight, dense.weight.detach(), 1e-6)
+    for ids, known in (([], True), ([3], True), ([3, 4], True), ([1, 2], False)):  # 4 is padding
+        table.weight.grad = None
+        table(torch.tensor(ids, dtype=torch.int64)).sum().backward()
+        assert table.weight.grad.is_coalesced() is known
     with pytest.raises(NotImplementedError, match="scale_grad_by_freq"):
         torch.nn.functional.embedding(
             torch.tensor([1]), table.weight, scale_grad_by_freq=True, sparse=True

@@ -90,7 +90,13 @@ def test_nodes_and_specs_have_the_fields_that_libraries_read() -> None:
     assert spec.children() == spec.children_specs and spec.child(1).type is namedtuple
     assert spec.num_nodes == 12 and not spec.is_leaf() and pytree.LeafSpec().is_leaf()
     assert pytree.tree_is_leaf("a") and not pytree.tree_is_leaf(TREE)
-    assert repr(spec) == "dict(list(*, tuple(*, *)), Pair(*, *), OrderedDict(deque(*)))"
+    assert repr(pytree.tree_structure({"x": [1, (2, 3)], "y": Pair(4, 5)})) == (
+        "TreeSpec(dict, ['x', 'y'], [TreeSpec(list, None, [*,\n"
+        "    TreeSpec(tuple, None, [*,\n"
+        "      *])]),\n"
+        f"  TreeSpec(namedtuple, {Pair}, [*,\n"
+        "    *])])"
+    )
 
 
 def test_results_of_ops_are_containers() -> None:

@@ -1,7 +1,23 @@
-"""Passes over graphs: noting shapes, drawing, splitting, and running several."""
+"""Passes over graphs: noting shapes, drawing, splitting, fusing parts, and running several."""
 
 from __future__ import annotations
 
-from rushlight.fx.passes import graph_drawer, infra, shape_prop, split_module
+from rushlight.fx.passes import (
+    graph_drawer,
+    infra,
+    operator_support,
+    shape_prop,
+    split_module,
+    tools_common,
+    utils,
+)
 
-__all__ = ["graph_drawer", "infra", "shape_prop", "split_module"]
+__all__ = [
+    "graph_drawer",
+    "infra",
+    "operator_support",
+    "shape_prop",
+    "split_module",
+    "tools_common",
+    "utils",
+]

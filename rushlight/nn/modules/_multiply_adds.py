@@ -123,6 +123,8 @@ class MultiplyAdds(TorchFunctionMode):
         total: the sum so far.
     """
 
+    _hears_attributes = False
+
     def __init__(self) -> None:
         self.total = 0
 

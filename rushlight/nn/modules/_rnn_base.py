@@ -173,8 +173,12 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
     def _flat_weights(self) -> list[Parameter]:
-        return [getattr(self, name) for names in self._all_weights for name in names]
+        return [getattr(self, name) for name in self._flat_weights_names]
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

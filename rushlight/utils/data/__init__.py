@@ -1,5 +1,6 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
+from rushlight import _later
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data.dataloader import DataLoader
 from rushlight.utils.data.dataset import (
@@ -23,14 +24,29 @@ from rushlight.utils.data.sampler import (
 )
 from rushlight.utils.data.worker_info import get_worker_info
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.utils.data.datapipes._decorator import (
+        argument_validation,
+        functional_datapipe,
+        guaranteed_datapipes_determinism,
+        non_deterministic,
+        runtime_validation,
+        runtime_validation_disabled,
+    )
+    from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe
+
 __all__ = [
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
+    "DataChunk",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -39,8 +55,25 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "argument_validation",
     "default_collate",
     "default_convert",
+    "functional_datapipe",
     "get_worker_info",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
+    "runtime_validation",
+    "runtime_validation_disabled",
 ]
+
+__getattr__ = _later.imports(
+    __name__,
+    ("datapipes", "graph", "graph_settings"),
+    {
+        "datapipes.datapipe": "DataChunk IterDataPipe MapDataPipe",
+        "datapipes._decorator": "argument_validation functional_datapipe "
+        "guaranteed_datapipes_determinism non_deterministic runtime_validation "
+        "runtime_validation_disabled",
+    },
+)

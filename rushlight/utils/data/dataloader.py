@@ -19,7 +19,7 @@ from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data.dataset import Dataset as Dataset
-from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.dataset import IterableDataset, is_pipe
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker_info import get_worker_info as get_worker_info
 
@@ -118,6 +118,11 @@ class DataLoader:
         _check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
         )
+        if is_pipe(dataset):  # which shuffles itself
+            from rushlight.utils.data.graph_settings import apply_shuffle_settings
+
+            dataset = apply_shuffle_settings(dataset, shuffle)
+            shuffle = None
         is_stream = isinstance(dataset, IterableDataset)
         if is_stream:
             _check_no_order(shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler)
@@ -229,6 +234,7 @@ class _BaseDataLoaderIter:
             loader._auto_collation,
             loader.drop_last,
             loader.collate_fn,
+            *_order_of_pipes(loader.dataset, self._base_seed),
         )
         self._index_sampler = loader._index_sampler
         self._pin_memory = loader.pin_memory and _C._cuda_is_available()
@@ -294,6 +300,16 @@ def __getattr__(name: str) -> Any:
 
         return parallel._MultiProcessingDataLoaderIter
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _order_of_pipes(dataset: Any, seed: int) -> tuple[int, tuple[int, int]]:
+    """The seed of data pipes, the same for all ranks, and how they share the samples."""
+    dist = rl.distributed
+    if not (is_pipe(dataset) and dist.is_available() and dist.is_initialized()):
+        return seed, (1, 0)
+    shared = rl.tensor(seed)
+    dist.broadcast(shared, src=0)
+    return int(shared), (dist.get_world_size(), dist.get_rank())
 
 
 def _check_workers(

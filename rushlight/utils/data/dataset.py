@@ -287,6 +287,11 @@ class Subset(Dataset):
         return len(self.indices)
 
 
+def is_pipe(dataset: Any) -> bool:
+    """Whether a dataset is an IterDataPipe; these are imported where they are used."""
+    return hasattr(type(dataset), "_start_epoch")
+
+
 def get_samples(dataset: Any, indices: Sequence[Any]) -> list[Any]:
     """Returns the samples at the indices, all at once where the dataset can do that."""
     if getattr(dataset, "__getitems__", None):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rushlight.fx.passes.infra import pass_base, pass_manager
+from rushlight.fx.passes.infra import partitioner, pass_base, pass_manager
 
-__all__ = ["pass_base", "pass_manager"]
+__all__ = ["partitioner", "pass_base", "pass_manager"]

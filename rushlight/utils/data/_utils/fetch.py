@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from rushlight.utils.data._utils.collate import default_collate
-from rushlight.utils.data.dataset import get_collated, get_samples
+from rushlight.utils.data.dataset import get_collated, get_samples, is_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ class Fetcher:
         is_batched: whether it is asked for lists of samples.
         drop_last: whether a stream's last batch is left out if it is smaller.
         collate: makes a batch of a list of samples, or what is returned of a single one.
+        seed: what the order of a data pipe follows from, the same in all processes.
+        ranks: how many processes have such a loader, and the number of this one.
     """
 
     def __init__(
@@ -31,6 +33,8 @@ class Fetcher:
         is_batched: bool,
         drop_last: bool,
         collate: Callable[[Any], Any],
+        seed: int = 0,
+        ranks: tuple[int, int] = (1, 0),
     ) -> None:
         self.dataset = dataset
         self.is_stream = is_stream
@@ -38,6 +42,13 @@ class Fetcher:
         self._drop_last = drop_last
         self._collate = collate
         self._stream: Iterator[Any] | None = None
+        self._seeds = itertools.count(seed)  # one for each epoch
+        self._ranks = ranks
+        self._workers = 1, 0
+
+    def be_worker(self, num_workers: int, worker: int) -> None:
+        """Says that several workers of the loader read the dataset, and which one this is."""
+        self._workers = num_workers, worker
 
     def restart(self) -> None:
         """Begins an epoch: a stream is read from its start, which the first fetch asks for."""
@@ -45,8 +56,12 @@ class Fetcher:
 
     def start(self) -> None:
         """Asks for the start of a stream now."""
-        if self.is_stream:
-            self._stream = iter(self.dataset)
+        if not self.is_stream:
+            return
+        if is_pipe(self.dataset):
+            (world, rank), (workers, worker) = self._ranks, self._workers
+            self.dataset._start_epoch(next(self._seeds), world * workers, worker * world + rank)
+        self._stream = iter(self.dataset)
 
     def fetch(self, index: Any) -> Any:
         """Returns the batch for an index, or for the list of them.

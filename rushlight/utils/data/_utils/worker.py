@@ -43,6 +43,7 @@ def run(
     rl.set_num_threads(1)
     _seed(seed, worker)
     worker_info._current = worker_info.WorkerInfo(worker, num_workers, seed, fetcher.dataset)
+    fetcher.be_worker(num_workers, worker)
     failure = None
     try:
         if worker_init_fn is not None:

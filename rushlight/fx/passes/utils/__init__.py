@@ -1,0 +1,7 @@
+"""Parts of graphs, made modules of their own."""
+
+from __future__ import annotations
+
+from rushlight.fx.passes.utils import fuser_utils
+
+__all__ = ["fuser_utils"]

@@ -1,0 +1,48 @@
+"""The step that opens files."""
+
+from __future__ import annotations
+
+from rushlight.utils.data.datapipes._decorator import functional_datapipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+__all__ = ["FileOpenerIterDataPipe"]
+
+
+@functional_datapipe("open_files")
+class FileOpenerIterDataPipe(IterDataPipe):
+    """(path, open file) for each path.
+
+    Args:
+        datapipe: the pipe of paths.
+        mode, encoding: see open.
+        length: what len() is to return.
+    """
+
+    def __init__(
+        self,
+        datapipe: Iterable[str],
+        mode: str = "r",
+        encoding: str | None = None,
+        length: int = -1,
+    ) -> None:
+        if mode not in ("b", "t", "rb", "rt", "r"):
+            raise ValueError(f"Invalid mode {mode}")
+        self.datapipe = datapipe
+        self.mode = mode if mode.startswith("r") else f"r{mode}"
+        self.encoding = encoding
+        self.length = length
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        for path in self.datapipe:
+            file = open(path, self.mode, encoding=self.encoding)  # noqa: SIM115, whoever reads closes
+            yield path, file
+
+    def __len__(self) -> int:
+        if self.length == -1:
+            raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
+        return self.length

@@ -1,0 +1,97 @@
+"""Settings of all steps of a data pipe at once: its shuffles, seeds and shards."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import rushlight as rl
+from rushlight.utils.data.graph import traverse_dps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "apply_random_seed",
+    "apply_sharding",
+    "apply_shuffle_seed",
+    "apply_shuffle_settings",
+    "get_all_graph_pipes",
+]
+
+
+def get_all_graph_pipes(graph: dict[int, tuple[Any, Any]]) -> list[Any]:
+    """Returns the pipes of what traverse_dps returned, each once."""
+    pipes: dict[int, Any] = {}
+    for pipe, sources in graph.values():
+        pipes[id(pipe)] = pipe
+        pipes.update((id(source), source) for source in get_all_graph_pipes(sources))
+    return list(pipes.values())
+
+
+def _pipes_with(datapipe: Any, method: str) -> list[Any]:
+    pipes = get_all_graph_pipes(traverse_dps(datapipe))
+    return [pipe for pipe in pipes if callable(getattr(pipe, method, None))]
+
+
+def apply_sharding(
+    datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None
+) -> Any:
+    """Tells the sharding filters of a pipe which part they let through.
+
+    Args:
+        datapipe: the pipe.
+        num_of_instances: how many parts there are.
+        instance_id: the number of the part.
+        sharding_group: accepted for PyTorch's sake.
+
+    Returns:
+        The pipe.
+    """
+    for pipe in _pipes_with(datapipe, "apply_sharding"):
+        pipe.apply_sharding(num_of_instances, instance_id)
+    return datapipe
+
+
+def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
+    """Turns the shuffles of a pipe on or off.
+
+    Args:
+        datapipe: the pipe.
+        shuffle: whether it is shuffled; None leaves it as it is.
+
+    Returns:
+        The pipe, with a shuffle at its end if it had none and is to be shuffled.
+    """
+    if shuffle is None:
+        return datapipe
+    shufflers = _pipes_with(datapipe, "set_shuffle")
+    if shuffle and not shufflers:
+        warnings.warn(
+            "`shuffle=True` was set, but the datapipe does not contain a `Shuffler`. Adding one at "
+            "the end. Be aware that the default buffer size might not be sufficient for your task.",
+            stacklevel=3,
+        )
+        datapipe = datapipe.shuffle()
+        shufflers = [datapipe]
+    for pipe in shufflers:
+        pipe.set_shuffle(shuffle)
+    return datapipe
+
+
+def apply_random_seed(datapipe: Any, rng: Any) -> Any:
+    """Gives the steps of a pipe that draw random numbers seeds from a generator; returns it."""
+    for pipe in _pipes_with(datapipe, "set_seed"):
+        pipe.set_seed(int(rl.empty((), dtype=rl.int64).random_(generator=rng)))
+    return datapipe
+
+
+apply_shuffle_seed = apply_random_seed
+
+
+def seed_pipes(datapipe: Any, seed: int) -> None:
+    """Gives the steps of a pipe that draw random numbers seeds that follow from one."""
+    seeds = random.Random(seed)
+    for pipe in _pipes_with(datapipe, "set_seed"):
+        pipe.set_seed(seeds.getrandbits(63))

@@ -1,0 +1,204 @@
+"""Data pipes: what each step makes of a stream, one pass at a time, and in loaders with workers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from operator import add, itemgetter
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight.utils.data import DataLoader, IterDataPipe, functional_datapipe
+from rushlight.utils.data.datapipes.iter import (
+    FileLister,
+    IterableWrapper,
+    Sampler,
+    Shuffler,
+)
+from rushlight.utils.data.datapipes.map import SequenceWrapper
+from rushlight.utils.data.graph import traverse_dps
+from rushlight.utils.data.graph_settings import apply_sharding, get_all_graph_pipes
+from tests.grouping import each
+
+
+def six() -> Any:
+    return IterableWrapper(range(6))
+
+
+def times_ten(x: Any) -> Any:
+    return x * 10
+
+
+def is_odd(x: int) -> bool:
+    return x % 2 == 1
+
+
+PAIRS = IterableWrapper([(1, 2), (3, 4)])
+
+
+STEPS: dict[str, tuple[Any, list[Any]]] = {
+    "map": (six().map(times_ten), [0, 10, 20, 30, 40, 50]),
+    "map a column": (PAIRS.map(times_ten, input_col=0), [(10, 2), (30, 4)]),
+    "map to another": (PAIRS.map(times_ten, input_col=1, output_col=0), [(20, 2), (40, 4)]),
+    "map and append": (
+        PAIRS.map(add, input_col=[0, 1], output_col=-1),
+        [(1, 2, 3), (3, 4, 7)],
+    ),
+    "map columns": (PAIRS.map(add, input_col=[0, 1]), [(3,), (7,)]),
+    "map keys": (
+        IterableWrapper([{"a": 1}]).map(times_ten, input_col="a", output_col="b"),
+        [{"a": 1, "b": 10}],
+    ),
+    "filter": (six().filter(is_odd), [1, 3, 5]),
+    "filter a column": (PAIRS.filter(is_odd, input_col=1), []),
+    "batch": (six().batch(4), [[0, 1, 2, 3], [4, 5]]),
+    "whole batches": (six().batch(4, drop_last=True), [[0, 1, 2, 3]]),
+    "unbatch": (six().batch(2).batch(2).unbatch(), [[0, 1], [2, 3], [4, 5]]),
+    "unbatch all": (six().batch(2).batch(2).unbatch(-1), [0, 1, 2, 3, 4, 5]),
+    "group": (six().groupby(is_odd, group_size=2), [[0, 2], [1, 3], [4], [5]]),
+    "group by key": (
+        six().groupby(is_odd, keep_key=True),
+        [(False, [0, 2, 4]), (True, [1, 3, 5])],
+    ),
+    "group, full": (
+        six().groupby(is_odd, buffer_size=3, group_size=3, guaranteed_group_size=1),
+        [[0, 2], [1, 3], [4], [5]],
+    ),
+    "concat": (six().concat(IterableWrapper("ab")), [0, 1, 2, 3, 4, 5, "a", "b"]),
+    "zip": (six().zip(IterableWrapper("ab")), [(0, "a"), (1, "b")]),
+    "mux": (six().mux(IterableWrapper("ab")), [0, "a", 1, "b"]),
+    "sample": (Sampler(IterableWrapper(range(3))), [0, 1, 2]),
+    "shuffle": (six().shuffle().set_seed(3), [1, 5, 2, 3, 4, 0]),
+    "shuffle a little": (six().shuffle(buffer_size=1), [0, 1, 2, 3, 4, 5]),
+    "shuffle not": (six().shuffle().set_shuffle(False), [0, 1, 2, 3, 4, 5]),
+    "shard": (apply_sharding(six().sharding_filter(), 4, 1), [1, 5]),
+}
+
+
+@each("name", STEPS, ids=str)
+def test_a_step_gives(name: str) -> None:
+    pipe, expected = STEPS[name]
+    unread = pickle.dumps(pipe)
+    assert list(pipe) == expected
+    for again in (pickle.loads(unread), copy.deepcopy(pickle.loads(unread))):
+        assert list(again) == expected
+
+
+@each("name", STEPS, ids=str)
+def test_a_step_has_the_right_length_or_none(name: str) -> None:
+    pipe, expected = STEPS[name]
+    if any(name.startswith(step) for step in ("filter", "unbatch", "group")):
+        with pytest.raises(TypeError, match="has no len|doesn't have valid length"):
+            len(pipe)
+    else:
+        assert len(pipe) == len(expected)
+
+
+def test_forks_read_one_source_at_their_own_speeds() -> None:
+    first, second = six().fork(2)
+    assert list(first) == list(second) == list(first) == [0, 1, 2, 3, 4, 5]
+    assert list(zip(first, second, strict=True)) == [(i, i) for i in range(6)]
+    even, odd = six().demux(2, is_odd)
+    assert list(even) == [0, 2, 4] and list(odd) == [1, 3, 5]
+    items = iter(even)
+    next(items)
+    list(iter(even))
+    with pytest.raises(RuntimeError, match="invalidated"):
+        next(items)
+    with pytest.raises(BufferError, match="ForkerIterDataPipe buffer overflow,buffer size 2"):
+        list(six().fork(2, buffer_size=2)[0])
+    lists = IterableWrapper([[1]]).fork(2, copy="deep")
+    next(iter(lists[0])).append(2)
+    assert list(lists[1]) == [[1]]
+
+
+def test_a_pipe_has_one_iterator_at_a_time() -> None:
+    class Counted(IterDataPipe):
+        passes = 0
+
+        def reset(self) -> None:
+            self.passes += 1
+
+        def __iter__(self) -> Any:
+            return iter("abc")
+
+    pipe = Counted()
+    items = iter(pipe)
+    assert next(items) == "a"
+    assert list(pipe) == ["a", "b", "c"] and pipe.passes == 2
+    with pytest.raises(RuntimeError, match="another iterator has been created .*Counted"):
+        next(items)
+
+
+def test_data_by_key() -> None:
+    pipe = SequenceWrapper([1, 2, 3])
+    assert (pipe.map(times_ten)[1], pipe.batch(2)[1], len(pipe.batch(2))) == (20, [3], 2)
+    other = SequenceWrapper([8, 9])
+    assert (pipe.concat(other)[4], pipe.zip(other)[1], len(pipe.zip(other))) == (9, (2, 9), 2)
+    assert sorted(pipe.shuffle()) == [1, 2, 3]
+    assert [b.tolist() for b in DataLoader(pipe, batch_size=2)] == [[1, 2], [3]]
+    for call in (lambda: pipe.batch(2)[2], lambda: pipe.concat(other)[5]):
+        with pytest.raises(IndexError):
+            call()
+
+
+def test_loaders_share_a_pipe_among_workers() -> None:
+    pipe = IterableWrapper(range(8)).shuffle().sharding_filter()
+    for workers in (0, 2):
+        loader = DataLoader(
+            pipe, batch_size=2, num_workers=workers, persistent_workers=workers > 0, shuffle=True
+        )
+        orders = [[i for batch in loader for i in batch.tolist()] for _ in range(4)]
+        assert all(sorted(order) == list(range(8)) for order in orders)
+        assert len(set(map(tuple, orders))) > 1
+    loader = DataLoader(pipe, batch_size=2, num_workers=2, shuffle=False)
+    assert [b.tolist() for b in loader] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    with pytest.warns(UserWarning, match="does not contain a `Shuffler`"):
+        loader = DataLoader(six(), shuffle=True)
+    assert isinstance(loader.dataset, Shuffler)
+
+
+def test_the_steps_of_a_pipe_can_be_found() -> None:
+    source = six()
+    pipe = source.map(times_ten).zip(source)
+    ((top, below),) = traverse_dps(pipe).values()
+    assert top is pipe and [p for p, _ in below.values()] == list(pipe.datapipes)
+    assert {id(p) for p in get_all_graph_pipes(traverse_dps(pipe))} == {
+        *map(id, (pipe, source, pipe.datapipes[0]))
+    }
+    assert repr(pipe) == "ZipperIterDataPipe" and "batch" in dir(pipe)
+
+
+def test_files(tmp_path: Any) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("b.txt", "a.txt", "deep/c.txt", "d.png"):
+        (tmp_path / name).write_text(name)
+    found = FileLister(str(tmp_path), "*.txt", recursive=True).open_files().read_from_stream()
+    assert list(found.map(itemgetter(1))) == ["a.txt", "b.txt", "deep/c.txt"]
+    assert len(list(FileLister([str(tmp_path)]))) == 3
+    parts = FileLister(str(tmp_path), "d*").open_files("b").read_from_stream(3)
+    assert list(parts.map(itemgetter(1))) == [b"d.p", b"ng"]
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(Exception, match="map as it is already taken"):
+        functional_datapipe("map")(type("Another", (IterDataPipe,), {}))
+    with pytest.raises(TypeError, match="can only decorate"):
+        functional_datapipe("another")(int)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        six().nothing()
+    with pytest.raises(ValueError, match="Boolean output"):
+        list(six().filter(times_ten))
+    with pytest.raises(IndexError, match="exceeds the depth"):
+        list(six().unbatch())
+    with pytest.raises(ValueError, match="between 0 and 1. 2 is returned"):
+        list(six().demux(2, lambda x: 2)[0])
+    with pytest.raises(ValueError, match="num_instances"):
+        six().fork(0)
+    with (
+        torch.utils.data.guaranteed_datapipes_determinism(),
+        pytest.raises(TypeError, match="non-deterministic"),
+    ):
+        torch.utils.data.non_deterministic(Shuffler)(six())
