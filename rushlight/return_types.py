@@ -10,21 +10,15 @@ from rushlight import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
+    from typing import Any
 
-    from rushlight import Tensor
-
-    class histogram(NamedTuple):
-        hist: Tensor
-        bin_edges: Tensor
-
-    class histogramdd(NamedTuple):
-        hist: Tensor
-        bin_edges: tuple[Tensor, ...]
-
-else:
-    histogram = _C._make_return_type("histogram", ["hist", "bin_edges"])
-    histogramdd = _C._make_return_type("histogramdd", ["hist", "bin_edges"])
+# The results of functions that are no ops, and their types.
+OF_FUNCTIONS = {
+    "histogram": {"hist": "Tensor", "bin_edges": "Tensor"},
+    "histogramdd": {"hist": "Tensor", "bin_edges": "tuple[Tensor, ...]"},
+}
+for _name, _results in OF_FUNCTIONS.items():
+    globals()[_name] = _C._make_return_type(_name, list(_results))
 
 
 def __getattr__(name: str) -> type[tuple[Any, ...]]:

@@ -22,6 +22,12 @@ class geqrf(NamedTuple):
 class gru(NamedTuple):
     output: Tensor
     hy: Tensor
+class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+class histogramdd(NamedTuple):
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
 class kthvalue(NamedTuple):
     values: Tensor
     indices: Tensor

@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 from rushlight import _C, _foreach  # noqa: E402
 from rushlight._later_names import NAMES_IN, SUBMODULES  # noqa: E402
 from rushlight._tensor import _CONVERSIONS  # noqa: E402
+from rushlight.return_types import OF_FUNCTIONS  # noqa: E402
 
 # By the order of ArgType in core/base/schema.h.
 TYPES = [
@@ -172,18 +173,22 @@ CLASSES_BESIDE = {
 
 
 def return_types_stub() -> str:
-    """The named tuples that ops with several results return."""
+    """The named tuples that ops and functions with several results return."""
     lines = [
         '"""Types of several results. Written by tools/make_stubs.py; do not edit."""\n',
         "from typing import NamedTuple\n",
         "from rushlight._tensor import Tensor\n",
     ]
-    named = {return_name(row): row["returns"] for row in _C._op_table() if has_named_results(row)}
-    for name, returns in sorted(named.items()):
+    named = OF_FUNCTIONS | {
+        return_name(row): {field: RETURNS[kind] for kind, field in row["returns"]}
+        for row in _C._op_table()
+        if has_named_results(row)
+    }
+    for name, results in sorted(named.items()):
         if name.startswith("_"):
             continue  # no op that users call
         lines.append(f"class {name}(NamedTuple):")
-        lines += [f"    {field}: {RETURNS[kind]}" for kind, field in returns]
+        lines += [f"    {field}: {kind}" for field, kind in results.items()]
     return "\n".join(lines) + "\n"
 
 
