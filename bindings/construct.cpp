@@ -93,7 +93,8 @@ bool read_wide_number(PyObject* object, Scalar& out) {
   }
 }
 
-Scalar number_in(PyObject* object) {
+// `is_wide` where ints beyond 64 bits become floats.
+Scalar number_in(PyObject* object, bool is_wide) {
   Scalar value;
   if (is_tensor(object)) return item(unwrap(object));
   DType dtype;
@@ -101,8 +102,8 @@ Scalar number_in(PyObject* object) {
   if (!is_real && is_array(object)) return item(tensor_from_array(object, true));
   CHECK(!PyUnicode_Check(object), ErrorKind::kValue,
         "too many dimensions 'str': a tensor holds numbers, not text");
-  CHECK(read_wide_number(object, value), ErrorKind::kType, "new(): invalid data type '",
-        Py_TYPE(object)->tp_name, "'");
+  CHECK(is_wide ? read_wide_number(object, value) : read_number(object, value), ErrorKind::kType,
+        "new(): invalid data type '", Py_TYPE(object)->tp_name, "'");
   return value;
 }
 
@@ -112,7 +113,7 @@ DType dtype_of_number(PyObject* object) {
   CHECK(PyUnicode_Check(object) || PyBytes_Check(object) || read_wide_number(object, value),
         "Could not infer dtype of ", Py_TYPE(object)->tp_name,
         ". The data must be numbers, tensors, arrays or sequences of them.");
-  value = number_in(object);
+  value = number_in(object, true);
   bool beyond_64_bits = PyLong_Check(object) && value.dtype() == DType::float64;
   CHECK(beyond_64_bits || !value.exceeds_int64(), ErrorKind::kValue,
         "Overflow when unpacking long: ", value,
@@ -172,7 +173,7 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   if (dim == shape.size()) {
     CHECK(!is_sequence(data) || is_array(data), ErrorKind::kValue, "expected a number at depth ",
           dim, ", got a sequence");
-    Scalar value = number_in(data);
+    Scalar value = number_in(data, !std::is_integral_v<T>);
     if constexpr (!std::is_same_v<T, std::complex<float>> &&
                   !std::is_same_v<T, std::complex<double>>)
       CHECK(!value.is_complex(), ErrorKind::kType,

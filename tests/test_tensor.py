@@ -55,8 +55,10 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
             with pytest.raises(RuntimeError, match="without overflow"):
                 make([number], dtype=dtype)
     assert torch.tensor([-1, -255], dtype=torch.uint8).tolist() == [255, 1]
-    with pytest.raises((RuntimeError, OverflowError)):
+    with pytest.raises(ValueError, match="does not fit into 64 bits"):
         torch.tensor([2**70])
+    with pytest.raises(OverflowError, match="does not fit into 64 bits"):
+        torch.tensor([2**70], dtype=torch.int64)
 
 
 def test_item_and_truth_need_one_element() -> None:
