@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 
+from rushlight.utils.data.datapipes._batches import Batches
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe
 from rushlight.utils.data.datapipes.iter.callable import length_of
@@ -18,29 +19,8 @@ __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe):
-    """Lists of items that follow each other.
-
-    Args:
-        datapipe: the pipe that is read.
-        batch_size: how many items a list has.
-        drop_last: whether the last list is left out if it has fewer.
-        wrapper_class: what is made of each list.
-    """
-
-    def __init__(
-        self,
-        datapipe: Any,
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: Callable[[list[Any]], Any] = DataChunk,
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
+class BatcherIterDataPipe(Batches, IterDataPipe):
+    __doc__ = Batches.__doc__
 
     def __iter__(self) -> Iterator[Any]:
         batch: list[Any] = []
@@ -53,8 +33,7 @@ class BatcherIterDataPipe(IterDataPipe):
             yield self.wrapper_class(batch)
 
     def __len__(self) -> int:
-        count = length_of(self, self.datapipe)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return self.count_of(length_of(self, self.datapipe))
 
 
 @functional_datapipe("unbatch")

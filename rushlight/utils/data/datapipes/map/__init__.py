@@ -7,8 +7,9 @@ import itertools
 import random
 
 import rushlight as rl
+from rushlight.utils.data.datapipes._batches import Batches
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
-from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,29 +146,8 @@ class ZipperMapDataPipe(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class BatcherMapDataPipe(MapDataPipe):
-    """Lists of items that follow each other.
-
-    Args:
-        datapipe: the pipe that is read.
-        batch_size: how many items a list has.
-        drop_last: whether the last list is left out if it has fewer.
-        wrapper_class: what is made of each list.
-    """
-
-    def __init__(
-        self,
-        datapipe: Any,
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: Callable[[list[Any]], Any] = DataChunk,
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
+class BatcherMapDataPipe(Batches, MapDataPipe):
+    __doc__ = Batches.__doc__
 
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < len(self):
@@ -177,8 +157,7 @@ class BatcherMapDataPipe(MapDataPipe):
         return self.wrapper_class([self.datapipe[place] for place in chosen])
 
     def __len__(self) -> int:
-        count = len(self.datapipe)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return self.count_of(len(self.datapipe))
 
 
 MapDataPipe.register_datapipe_as_function("shuffle", ShufflerIterDataPipe)
