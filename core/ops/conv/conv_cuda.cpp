@@ -34,8 +34,8 @@ struct Variant {
   DType dtype;
   int dims;
   bool channels_last, small_tiles;
-  bool tensor_cores;  // which round float32 to TF32
-  bool vectors;       // whether neighbors may be read as vectors of 16 bytes
+  bool tensor_cores = false;  // which round float32 to TF32
+  bool vectors = false;       // whether neighbors may be read as vectors of 16 bytes
 
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
@@ -110,8 +110,7 @@ class CudaConvolution {
                   const Tensor& output)
       : conv_(in_three_dims(conv)),
         guard_(input.device().index),
-        variant_{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last,
-                 true, false,      false},
+        variant_{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last, true},
         tensor_cores_(is_half(conv.dtype) || cudnn::rounds_factors(conv)) {
     args_.input = images_of(input);
     args_.output = images_of(output);

@@ -122,8 +122,7 @@ void multiply_tile_by_threads(const Problem& problem, int64_t first_row, int64_t
   constexpr int kPad = sizeof(Sum) < 16 ? int(16 / sizeof(Sum)) : 1;
   alignas(16) __shared__ Sum lefts[kDepth][kTile + kPad];
   alignas(16) __shared__ Sum rights[kDepth][kTile + kPad];
-  Part<Problem, true, kTile, kDepth> left_part(problem, first_row);
-  Part<Problem, false, kTile, kDepth> right_part(problem, first_column);
+  Parts<Problem, kTile, kDepth> parts(problem, first_row, first_column);
 
   Sum sums[per][per];
 #pragma unroll
@@ -132,16 +131,13 @@ void multiply_tile_by_threads(const Problem& problem, int64_t first_row, int64_t
     for (int j = 0; j < per; ++j) sums[i][j] = Sum(0);
   int row = int(threadIdx.x) / kSide * kPack, column = int(threadIdx.x) % kSide * kPack;
 
-  auto fetch = [&](int64_t from) {
-    left_part.fetch(from, end);
-    right_part.fetch(from, end);
-  };
-  fetch(begin);
+  parts.fetch(begin, end);
   for (int64_t from = begin; from < end; from += kDepth) {
-    left_part.write_across(lefts);
-    right_part.write_across(rights);
+    parts.left.write_across(lefts);
+    parts.right.write_across(rights);
     __syncthreads();
-    if (from + kDepth < end) fetch(from + kDepth);  // on its way while this part is multiplied
+    // On its way while this part is multiplied.
+    if (from + kDepth < end) parts.fetch(from + kDepth, end);
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
       Pack<Sum, kPack> left[kPacks], right[kPacks];

@@ -16,22 +16,18 @@ void multiply_tile_by_tensor_cores(const Problem& problem, int64_t first_row, in
   constexpr int kLine = kDepth + kHalfStep;  // so that eight lines lie in different banks
   constexpr int kRows = tile / 2, kColumns = tile / 4, kDown = kRows / 16, kAcross = kColumns / 8;
   alignas(16) __shared__ Element lefts[tile][kLine], rights[tile][kLine];
-  Part<Problem, true, tile, kDepth> left_part(problem, first_row);
-  Part<Problem, false, tile, kDepth> right_part(problem, first_column);
+  Parts<Problem, tile, kDepth> parts(problem, first_row, first_column);
   int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   int row = warp / 4 * kRows, column = warp % 4 * kColumns;
 
-  auto fetch = [&](int64_t from) {
-    left_part.fetch(from, end);
-    right_part.fetch(from, end);
-  };
   float sums[kDown][kAcross][4] = {};
-  fetch(begin);
+  parts.fetch(begin, end);
   for (int64_t from = begin; from < end; from += kDepth) {
-    left_part.write_lines(lefts);
-    right_part.write_lines(rights);
+    parts.left.write_lines(lefts);
+    parts.right.write_lines(rights);
     __syncthreads();
-    if (from + kDepth < end) fetch(from + kDepth);  // on its way while this part is multiplied
+    // On its way while this part is multiplied.
+    if (from + kDepth < end) parts.fetch(from + kDepth, end);
 #pragma unroll
     for (int d = 0; d < kDepth; d += kStep) {
       uint32_t right[kAcross][2];

@@ -116,4 +116,18 @@ class Part {
   decltype(line_of<is_left>(problem_, 0)) lines_[kLines];
 };
 
+// Those of both operands.
+template <class Problem, int tile, int depth>
+struct Parts {
+  Part<Problem, true, tile, depth> left;
+  Part<Problem, false, tile, depth> right;
+
+  Parts(const Problem& problem, int64_t first_row, int64_t first_column)
+      : left(problem, first_row), right(problem, first_column) {}
+  void fetch(int64_t from, int64_t end) {
+    left.fetch(from, end);
+    right.fetch(from, end);
+  }
+};
+
 }  // namespace rushlight::on_cuda
