@@ -75,6 +75,7 @@ bench: build
 
 stubs: build
 	$(BIN)/python tools/make_stubs.py
+	$(BIN)/python tools/make_cpp_ops.py
 
 docs: build
 	$(BIN)/python tools/make_docs.py

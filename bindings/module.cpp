@@ -232,6 +232,7 @@ NB_MODULE(_C, m) {
     add_watchers(module);
     add_interchange(module);
     add_construct(module);
+    add_extension(module);
     add_storage(module);
     add_dlpack(module);
     add_generator(module);

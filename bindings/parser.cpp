@@ -9,6 +9,24 @@
 #include "core/tensor/lift.h"
 
 namespace rushlight::python {
+bool is_optional(ArgType type) {
+  using enum ArgType;
+  switch (type) {
+    case tensor_optional:
+    case integer_optional:
+    case ints_optional:
+    case real_optional:
+    case boolean_optional:
+    case string_optional:
+    case number_optional:
+    case dtype_optional:
+    case device_optional:
+    case memory_format_optional:
+    case generator_optional: return true;
+    default: return false;
+  }
+}
+
 namespace {
 
 // ---- defaults -----------------------------------------------------------------------------------
@@ -96,24 +114,6 @@ const char* type_text(const Arg& arg) {
     case generator_optional: return "torch.Generator";
   }
   return "";
-}
-
-bool is_optional(ArgType type) {
-  using enum ArgType;
-  switch (type) {
-    case tensor_optional:
-    case integer_optional:
-    case ints_optional:
-    case real_optional:
-    case boolean_optional:
-    case string_optional:
-    case number_optional:
-    case dtype_optional:
-    case device_optional:
-    case memory_format_optional:
-    case generator_optional: return true;
-    default: return false;
-  }
 }
 
 bool read_ints(PyObject* object, int expand_to, Arena& arena, Value& out) {

@@ -72,6 +72,9 @@ class Call {
   int fitted_ = 0;
 };
 
+// Whether it takes None.
+bool is_optional(ArgType type);
+
 // The parameters as error messages and docstrings show them, or without their types.
 std::string signature_text(const Schema& schema, bool types = true);
 

@@ -258,6 +258,7 @@ void add_lift(PyObject* module);
 void add_watchers(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
+void add_extension(PyObject* module);
 void add_storage(PyObject* module);
 void add_dlpack(PyObject* module);
 void add_generator(PyObject* module);

@@ -6,6 +6,8 @@ this package computes with and PyTorch has no name for.
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight._op_overload import OpOverloadPacket
@@ -56,6 +58,30 @@ def _own_packet(namespace: str, name: str) -> OpOverloadPacket | None:
 
 
 _namespaces: dict[str, _OpNamespace] = {}
+
+
+loaded_libraries: set[str] = set()
+
+
+def load_library(path: str | os.PathLike[str]) -> None:
+    """Loads a library whose TORCH_LIBRARY blocks add operators; see utils.cpp_extension.
+
+    Args:
+        path: of the shared library.
+
+    Raises:
+        OSError: if it cannot be loaded.
+
+    Example:
+        >>> torch.ops.load_library("no/such/library.so")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        OSError: no/such/library.so: cannot open shared object file: No such file or directory
+    """
+    import ctypes
+
+    path = os.path.abspath(path)
+    ctypes.CDLL(path)
+    loaded_libraries.add(path)
 
 
 def __getattr__(name: str) -> _OpNamespace:

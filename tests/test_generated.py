@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("tool", ["make_stubs.py", "make_docs.py", "make_pictures.py"])
+@pytest.mark.parametrize(
+    "tool", ["make_stubs.py", "make_cpp_ops.py", "make_docs.py", "make_pictures.py"]
+)
 def test_generated_files_are_fresh(tool: str) -> None:
     path = Path(__file__).parent.parent / "tools" / tool
     done = subprocess.run(

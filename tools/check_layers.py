@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 
 LAYERS = ["base", "device", "tensor", "autograd", "ops", "bindings"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
+ROOTS = ("core/", "bindings/", "rushlight/include/")
 PYTHON_HEADERS = ("Python.h", "nanobind/", "numpy/")
 
 
@@ -29,7 +30,7 @@ def violations(path: Path) -> list[str]:
         if header.startswith(PYTHON_HEADERS):
             if own != "bindings":
                 found.append(f"{where} is Python's; only bindings/ may include it.")
-        elif quote == '"' and not header.startswith(("core/", "bindings/")):
+        elif quote == '"' and not header.startswith(ROOTS):
             found.append(f"{where} must be spelled from the root of the repository.")
         elif own and theirs and LAYERS.index(theirs) > LAYERS.index(own):
             found.append(f"{where} is in the layer {theirs}, which lies above {own}.")

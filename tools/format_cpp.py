@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 COLUMNS = 100
-FOLDERS = ("core", "bindings", "tests")
+FOLDERS = ("core", "bindings", "tests", "rushlight/include")
 SUFFIXES = {".cpp", ".h", ".cu", ".cuh"}
 BLOCK_START = re.compile(r"^(?:OP|POINTWISE)\(", re.MULTILINE)
 # Parentheses count only outside strings and comments, hence those come first.

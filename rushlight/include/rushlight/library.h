@@ -1,0 +1,120 @@
+// Owns TORCH_LIBRARY: operators of torch.ops, written in C++. They are those of rushlight.library.
+#pragma once
+
+#include <rushlight/casters.h>
+
+namespace torch {
+namespace detail {
+
+// The types of a C++ function as a schema says them.
+template <class T>
+struct SchemaType;
+#define RUSHLIGHT_SCHEMA_TYPE(type, text)                  \
+  template <>                                              \
+  struct SchemaType<type> {                                \
+    static std::string get() { return text; }              \
+  };
+RUSHLIGHT_SCHEMA_TYPE(at::Tensor, "Tensor")
+RUSHLIGHT_SCHEMA_TYPE(int64_t, "int")
+RUSHLIGHT_SCHEMA_TYPE(double, "float")
+RUSHLIGHT_SCHEMA_TYPE(bool, "bool")
+RUSHLIGHT_SCHEMA_TYPE(at::Scalar, "Scalar")
+RUSHLIGHT_SCHEMA_TYPE(std::string, "str")
+RUSHLIGHT_SCHEMA_TYPE(std::string_view, "str")
+RUSHLIGHT_SCHEMA_TYPE(at::ScalarType, "ScalarType")
+RUSHLIGHT_SCHEMA_TYPE(at::Device, "Device")
+#undef RUSHLIGHT_SCHEMA_TYPE
+template <class T>
+struct SchemaType<std::optional<T>> {
+  static std::string get() { return SchemaType<T>::get() + "?"; }
+};
+template <class T>
+struct SchemaType<std::vector<T>> {
+  static std::string get() { return SchemaType<T>::get() + "[]"; }
+};
+template <class T>
+struct SchemaType<at::ArrayRef<T>> : SchemaType<std::vector<T>> {};
+template <class... Types>
+struct SchemaType<std::tuple<Types...>> {
+  static std::string get() {
+    std::string all;
+    ((all += (all.empty() ? "" : ", ") + SchemaType<Types>::get()), ...);
+    return "(" + all + ")";
+  }
+};
+
+template <class Result, class... Args>
+std::string schema_of(const std::string& name, Result (*)(Args...)) {
+  std::string all;
+  int i = 0;
+  ((all += (i ? ", " : "") + SchemaType<std::decay_t<Args>>::get() + " _" + std::to_string(i), ++i),
+   ...);
+  std::string result = "()";
+  if constexpr (!std::is_void_v<Result>) result = SchemaType<std::decay_t<Result>>::get();
+  return name + "(" + all + ") -> " + result;
+}
+
+}  // namespace detail
+
+class Library {
+ public:
+  Library(const char* name, const char* kind, const char* key)
+      : object_(pybind11::module_::import("rushlight.library").attr("Library")(name, kind, key)) {}
+
+  Library& def(const std::string& schema) {
+    object_.attr("define")(schema);
+    return *this;
+  }
+  // The schema, or a name alone, of which the function says the rest.
+  template <class F>
+  Library& def(const std::string& text, F* function) {
+    bool is_name = text.find('(') == text.npos;
+    def(is_name ? detail::schema_of(text, function) : text);
+    std::string name = text.substr(0, text.find('('));
+    object_.attr("impl")(name, pybind11::cpp_function(function));
+    return *this;
+  }
+  template <class F>
+  Library& impl(const std::string& name, F* function) {
+    object_.attr("impl")(name, pybind11::cpp_function(function));
+    return *this;
+  }
+
+  // Python's object, kept as long as the process: without it its operators would go.
+  pybind11::object release() { return std::move(object_); }
+
+ private:
+  pybind11::object object_;
+};
+
+namespace detail {
+struct LibraryBlock {
+  LibraryBlock(const char* name, const char* kind, const char* key, void (*fill)(Library&)) {
+    pybind11::gil_scoped_acquire gil;
+    try {
+      Library library(name, kind, key);
+      fill(library);
+      library.release().release();
+    } catch (pybind11::error_already_set& error) {
+      error.discard_as_unraisable("TORCH_LIBRARY");
+    } catch (const c10::Error& error) {
+      error.raise();
+      PyErr_WriteUnraisable(nullptr);
+    }
+  }
+};
+}  // namespace detail
+
+#define RUSHLIGHT_JOINED_(a, b) a##b
+#define RUSHLIGHT_JOINED(a, b) RUSHLIGHT_JOINED_(a, b)
+#define RUSHLIGHT_LIBRARY(name, kind, key, m, id)                                        \
+  static void RUSHLIGHT_JOINED(fill_library_, id)(::torch::Library & m);                 \
+  static const ::torch::detail::LibraryBlock RUSHLIGHT_JOINED(library_, id)(             \
+      name, kind, key, &RUSHLIGHT_JOINED(fill_library_, id));                            \
+  static void RUSHLIGHT_JOINED(fill_library_, id)(::torch::Library & m)
+#define TORCH_LIBRARY(name, m) RUSHLIGHT_LIBRARY(#name, "DEF", "", m, __COUNTER__)
+#define TORCH_LIBRARY_FRAGMENT(name, m) RUSHLIGHT_LIBRARY(#name, "FRAGMENT", "", m, __COUNTER__)
+#define TORCH_LIBRARY_IMPL(name, key, m) RUSHLIGHT_LIBRARY(#name, "IMPL", #key, m, __COUNTER__)
+#define TORCH_FN(function) (&function)
+
+}  // namespace torch
