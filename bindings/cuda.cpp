@@ -3,6 +3,7 @@
 #include "core/device/cuda.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -383,6 +384,27 @@ void add_graphs(nb::module_& m) {
       });
 }
 
+// What is loaded stays, as kernels may run when their object is gone.
+class OwnKernel {
+ public:
+  OwnKernel(nvrtc::OwnKernel compiled, const std::string& name)
+      : module_(*new cuda::CudaModule({name, std::move(compiled.code)})),
+        kernel_(*new cuda::CudaKernel(module_, std::move(compiled.entry))) {}
+
+  void launch(std::array<unsigned, 3> grid, std::array<unsigned, 3> block, unsigned shared_bytes,
+              const std::vector<nb::bytes>& arguments) {
+    std::vector<const void*> addresses;
+    for (const nb::bytes& argument : arguments) addresses.push_back(argument.data());
+    addresses.push_back(nullptr);
+    kernel_.launch_with({grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes,
+                        addresses.data());
+  }
+
+ private:
+  cuda::CudaModule& module_;
+  cuda::CudaKernel& kernel_;
+};
+
 void add_kernels(nb::module_& m) {
   m.def(
       "_cuda_kernels",
@@ -413,6 +435,17 @@ void add_kernels(nb::module_& m) {
         return nvrtc::compile(name, text, arch).size();
       },
       "name"_a, "text"_a, "arch"_a, NoGil(), "Compiles a text; the size of its code.");
+  nb::class_<OwnKernel>(m, "_CudaKernel", "A kernel of a program's own.")
+      .def("launch", &OwnKernel::launch, "grid"_a, "block"_a, "shared_bytes"_a, "arguments"_a,
+           "Queues it on the current stream; an argument is the bytes of its value.");
+  m.def(
+      "_cuda_own_kernel",
+      [](const std::string& text, const std::string& function, const std::string& arch,
+         const std::vector<std::string>& options) {
+        return OwnKernel(nvrtc::compile_own(text, function, arch, options), function);
+      },
+      "text"_a, "function"_a, "arch"_a, "options"_a, NoGil(),
+      "Compiles a kernel of a program's own.");
   m.def("_cuda_allow_tf32", &cublaslt::allow_tf32, "allow"_a,
         "Lets products of float32 round their factors to TF32.");
   m.def("_cuda_allows_tf32", &cublaslt::allows_tf32, "Whether they may.");

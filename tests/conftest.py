@@ -14,6 +14,9 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[1]
 _SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so"))
 
+# Extensions that did not change need not be compiled again.
+os.environ.setdefault("TORCH_EXTENSIONS_DIR", str(_ROOT / "build" / "extensions"))
+
 # The tests' processes share the cores: a thread that spins while it waits takes what others need.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 

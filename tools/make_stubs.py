@@ -68,6 +68,7 @@ CLASSES = [
     "_TensorMeta",
     "_CudaEvent",
     "_CudaGraph",
+    "_CudaKernel",
     "_CudaPool",
     "_NcclCommunicator",
 ]

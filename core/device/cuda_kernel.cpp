@@ -46,6 +46,7 @@ std::string CudaModule::whole_text() const {
 }
 
 std::string CudaModule::code(const std::string& arch) const {
+  if (!text_) return own_code_;
   std::string text = whole_text();
   KernelCache& cache = KernelCache::instance();
   std::string key = KernelCache::key({nvrtc::compiler_key(), arch, text});

@@ -26,13 +26,18 @@ class CudaModule {
   // `text` is softmax_cu of an embedded file (see kernel_text.h) or one that lives as long;
   // `prelude` comes before it, such as "#define T float\n"; `name` is for messages.
   explicit CudaModule(std::string name, const char* text, std::string prelude = "");
+  // Code of a program's own, which is not listed.
+  struct Compiled {
+    std::string name, code;
+  };
+  explicit CudaModule(Compiled own) : name_(std::move(own.name)), own_code_(std::move(own.code)) {}
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
 
   const std::string& name() const { return name_; }
   // What is compiled: the prelude, and the text with all that it includes.
   std::string whole_text() const;
-  // Device code from the cache or from NVRTC, which fills the cache.
+  // The program's own code, or that from the cache or from NVRTC, which fills the cache.
   std::string code(const std::string& arch) const;
   // Device code from NVRTC.
   std::string compile(const std::string& arch) const;
@@ -41,8 +46,9 @@ class CudaModule {
 
  private:
   std::string name_;
-  const char* text_;
+  const char* text_ = nullptr;
   std::string prelude_;
+  std::string own_code_;
   std::mutex mutex_;
   std::array<CUmodule, kMaxDevices> loaded_{};
 };

@@ -27,6 +27,9 @@ constexpr nvrtcResult kErrorInvalidOption = 5;
     nvrtcResult(nvrtcProgram* program, const char* text, const char* name, int header_count,    \
                 const char* const* headers, const char* const* header_names))                   \
   _(nvrtcDestroyProgram, nvrtcResult(nvrtcProgram* program))                                    \
+  _(nvrtcAddNameExpression, nvrtcResult(nvrtcProgram program, const char* expression))          \
+  _(nvrtcGetLoweredName,                                                                        \
+    nvrtcResult(nvrtcProgram program, const char* expression, const char** name))               \
   _(nvrtcCompileProgram,                                                                        \
     nvrtcResult(nvrtcProgram program, int option_count, const char* const* options))            \
   _(nvrtcGetProgramLogSize, nvrtcResult(nvrtcProgram program, size_t* bytes))                   \
@@ -79,10 +82,22 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   nvrtcResult compile(const std::string& arch) {
+    return compile_with(arch, {kOptions.begin(), kOptions.end()});
+  }
+  nvrtcResult compile_with(const std::string& arch, std::vector<const char*> options) {
     std::string architecture = "--gpu-architecture=" + arch;
-    std::vector<const char*> options = {architecture.c_str()};
-    for (const char* option : kOptions) options.push_back(option);
+    options.push_back(architecture.c_str());
     return functions().nvrtcCompileProgram(program_, int(options.size()), options.data());
+  }
+
+  // Both say the function in the same words, one before and one after the program is compiled.
+  void want(const std::string& function) {
+    check(functions().nvrtcAddNameExpression(program_, function.c_str()), function.c_str());
+  }
+  std::string entry_of(const std::string& function) {
+    const char* name = nullptr;
+    check(functions().nvrtcGetLoweredName(program_, function.c_str(), &name), function.c_str());
+    return name;
   }
 
   std::string log() {
@@ -153,6 +168,17 @@ std::string compile(const std::string& name, const std::string& text, const std:
   }
   detail::fail(name, ": NVRTC ", version(), " failed for ", arch, "; the text is kept at ",
                keep_failed_text(name, text), "; first error: ", first_error(log), ".");
+}
+
+OwnKernel compile_own(const std::string& text, const std::string& function, const std::string& arch,
+                      const std::vector<std::string>& options) {
+  Program program(function, text);
+  program.want(function);
+  std::vector<const char*> given;
+  for (const std::string& option : options) given.push_back(option.c_str());
+  nvrtcResult result = program.compile_with(arch, given);
+  CHECK(result == kSuccess, "Kernel compilation failed:\n", program.log().c_str());
+  return {program.cubin(), program.entry_of(function)};
 }
 
 }  // namespace rushlight::nvrtc

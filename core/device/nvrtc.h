@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace rushlight::nvrtc {
 
@@ -24,5 +25,14 @@ std::string compiler_key();
 // the architecture. `name` is for messages. Raises with the first error of the compiler; the text
 // is then kept in the folder of the kernel cache.
 std::string compile(const std::string& name, const std::string& text, const std::string& arch);
+
+// A kernel of a program's own.
+struct OwnKernel {
+  std::string code, entry;  // for one architecture, and the name of the function there
+};
+// Compiles a text as it is, with these options besides the architecture. `function` is a name or
+// the instance of a template, such as "add<float>". Raises with all that the compiler says.
+OwnKernel compile_own(const std::string& text, const std::string& function, const std::string& arch,
+                      const std::vector<std::string>& options);
 
 }  // namespace rushlight::nvrtc

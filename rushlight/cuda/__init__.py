@@ -37,6 +37,7 @@ from rushlight.cuda._monitor import (
     temperature,
     utilization,
 )
+from rushlight.cuda._own_kernels import compile_kernel as _compile_kernel  # noqa: F401
 from rushlight.cuda._runtime import (
     CudaError,
     DeferredCudaCallError,

@@ -20,11 +20,8 @@ Y = torch.ones(3, 4) * 2
 
 
 @pytest.fixture(scope="module")
-def extension(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("extension")
-    return cpp_extension.load(
-        "extension", str(SOURCE), extra_cflags=["-O0"], build_directory=str(folder)
-    )
+def extension() -> Any:
+    return cpp_extension.load("extension", str(SOURCE), extra_cflags=["-O0"])
 
 
 def assert_same(ours: Any, expected: Any) -> None:
