@@ -196,7 +196,10 @@ class Schema:
 
 # Reading
 
-_PARAMETER = re.compile(r"(\w+)(\(\w*!?\s*(?:->\s*\w+)?\))?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?")
+_DICT = re.compile(r"Dict\((\w+), (\w+)\)")
+_PARAMETER = re.compile(
+    r"(Dict\(\w+, \w+\)|\w+)(\(\w*!?\s*(?:->\s*\w+)?\))?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?"
+)
 
 
 def parse(text: str) -> Schema:
@@ -231,14 +234,20 @@ def parse(text: str) -> Schema:
         )
     returns = match[2].strip()
     inside = _split(returns[1:-1]) if returns.startswith("(") else [returns]
-    kinds = tuple(re.sub(r"\(\w*!?\)", "", part).split()[0] for part in inside)
+    kinds = tuple(
+        found[0] if (found := _DICT.match(part)) else re.sub(r"\(\w*!?\)", "", part).split()[0]
+        for part in inside
+    )
     for kind in kinds:
         _check_type(kind.rstrip("[]?0123456789"), text)
     return Schema(tuple(parameters), kinds)
 
 
 def _check_type(base: str, text: str) -> None:
-    if base not in _TYPES:
+    if found := _DICT.fullmatch(base):
+        _check_type(found[1], text)
+        _check_type(found[2], text)
+    elif base not in _TYPES:
         raise RuntimeError(f"define: unknown type specifier {base!r} in the schema {text!r}.")
 
 

@@ -136,7 +136,9 @@ bool is_given(const std::optional<at::Tensor>& x) { return x.has_value(); }
 double number(const at::Scalar& x) { return x.toDouble(); }
 at::Tensor summed(const at::Tensor& x, std::vector<int64_t> dims) { return x.sum(dims); }
 at::Tensor joined(std::vector<at::Tensor> tensors) { return at::stack(tensors); }
-at::Tensor converted(const at::Tensor& x, at::ScalarType dtype) { return x.to(dtype); }
+at::Tensor converted(const at::Tensor& x, at::ScalarType dtype) {
+  return x.to(x.device()).to(x.options().dtype(dtype)).to(dtype, /*non_blocking=*/true);
+}
 
 void fail(const std::string& how) {
   TORCH_CHECK_VALUE(how != "value", "a bad value: ", 3);
@@ -189,6 +191,16 @@ at::Tensor thrice(const at::Tensor& x) { return x * 3; }
 at::Tensor shifted(const at::Tensor& x, double by, std::optional<int64_t> times) {
   return x + by * double(times.value_or(1));
 }
+
+c10::Dict<std::string, at::Tensor> doubled(const c10::Dict<std::string, at::Tensor>& tensors) {
+  c10::Dict<std::string, at::Tensor> result;
+  for (const auto& entry : tensors) result.insert(entry.key(), entry.value() * 2);
+  return result;
+}
+
+static auto older = torch::RegisterOperators()
+                        .op("cpp_extension_older::doubled", &doubled)
+                        .op("cpp_extension_older::version", []() -> int64_t { return 3; });
 
 TORCH_LIBRARY(cpp_extension_test, m) {
   m.def("thrice(Tensor x) -> Tensor");

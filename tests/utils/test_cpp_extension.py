@@ -190,6 +190,11 @@ def test_adds_operators(extension: Any) -> None:
     torch.testing.assert_close(ops.thrice(X), X * 3)
     torch.testing.assert_close(ops.shifted(X, 0.5, None), X + 0.5)
     torch.testing.assert_close(ops.shifted(X, 0.5, 3), X + 1.5)
+    older = torch.ops.cpp_extension_older
+    doubled = older.doubled({"x": X, "y": Y})
+    assert list(doubled) == ["x", "y"]
+    torch.testing.assert_close(doubled["y"], Y * 2)
+    assert older.version() == 3
 
 
 PROGRAM = """

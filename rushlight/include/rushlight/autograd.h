@@ -4,7 +4,7 @@
 
 #include <unordered_map>
 
-#include <rushlight/casters.h>
+#include <rushlight/containers.h>
 
 namespace c10 {
 
@@ -26,6 +26,9 @@ class IValue {
   std::string toStringRef() const { return to<std::string>(); }
   std::vector<int64_t> toIntVector() const { return to<std::vector<int64_t>>(); }
   std::vector<double> toDoubleVector() const { return to<std::vector<double>>(); }
+  List<int64_t> toIntList() const { return toIntVector(); }
+  List<double> toDoubleList() const { return toDoubleVector(); }
+  List<at::Tensor> toTensorList() const { return toTensorVector(); }
   std::vector<at::Tensor> toTensorVector() const { return to<std::vector<at::Tensor>>(); }
   bool isNone() const { return !object_ || object_.is_none(); }
 
@@ -43,6 +46,11 @@ namespace torch::autograd {
 
 using Variable = at::Tensor;
 using variable_list = std::vector<at::Tensor>;
+
+inline bool any_variable_requires_grad(const variable_list& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Variable& tensor) { return tensor.requires_grad(); });
+}
 
 // What forward keeps for backward.
 class AutogradContext {

@@ -1,7 +1,7 @@
 // Owns TORCH_LIBRARY: operators of torch.ops, written in C++. They are those of rushlight.library.
 #pragma once
 
-#include <rushlight/casters.h>
+#include <rushlight/containers.h>
 
 namespace torch {
 namespace detail {
@@ -31,6 +31,14 @@ struct SchemaType<std::optional<T>> {
 template <class T>
 struct SchemaType<std::vector<T>> {
   static std::string get() { return SchemaType<T>::get() + "[]"; }
+};
+template <class T>
+struct SchemaType<c10::List<T>> : SchemaType<std::vector<T>> {};
+template <class Key, class Value>
+struct SchemaType<c10::Dict<Key, Value>> {
+  static std::string get() {
+    return "Dict(" + SchemaType<Key>::get() + ", " + SchemaType<Value>::get() + ")";
+  }
 };
 template <class T>
 struct SchemaType<at::ArrayRef<T>> : SchemaType<std::vector<T>> {};
@@ -65,18 +73,17 @@ class Library {
     object_.attr("define")(schema);
     return *this;
   }
-  // The schema, or a name alone, of which the function says the rest.
+  // The schema, or a name alone, of which the function says the rest. Functions may be lambdas
+  // without captures.
   template <class F>
-  Library& def(const std::string& text, F* function) {
+  Library& def(const std::string& text, F function) {
     bool is_name = text.find('(') == text.npos;
-    def(is_name ? detail::schema_of(text, function) : text);
-    std::string name = text.substr(0, text.find('('));
-    object_.attr("impl")(name, pybind11::cpp_function(function));
-    return *this;
+    def(is_name ? detail::schema_of(text, +function) : text);
+    return impl(text.substr(0, text.find('(')), function);
   }
   template <class F>
-  Library& impl(const std::string& name, F* function) {
-    object_.attr("impl")(name, pybind11::cpp_function(function));
+  Library& impl(const std::string& name, F function) {
+    object_.attr("impl")(name, pybind11::cpp_function(+function));
     return *this;
   }
 
@@ -88,22 +95,49 @@ class Library {
 };
 
 namespace detail {
+
+// Adds operators while a library is loaded, which no exception may leave: it is told to
+// sys.unraisablehook.
+template <class Fill>
+void fill_library(const char* name, const char* kind, const char* key, Fill fill) {
+  pybind11::gil_scoped_acquire gil;
+  try {
+    Library library(name, kind, key);
+    fill(library);
+    library.release().release();
+  } catch (pybind11::error_already_set& error) {
+    error.discard_as_unraisable("TORCH_LIBRARY");
+  } catch (const c10::Error& error) {
+    error.raise();
+    PyErr_WriteUnraisable(nullptr);
+  }
+}
+
 struct LibraryBlock {
   LibraryBlock(const char* name, const char* kind, const char* key, void (*fill)(Library&)) {
-    pybind11::gil_scoped_acquire gil;
-    try {
-      Library library(name, kind, key);
-      fill(library);
-      library.release().release();
-    } catch (pybind11::error_already_set& error) {
-      error.discard_as_unraisable("TORCH_LIBRARY");
-    } catch (const c10::Error& error) {
-      error.raise();
-      PyErr_WriteUnraisable(nullptr);
-    }
+    fill_library(name, kind, key, fill);
   }
 };
+
 }  // namespace detail
+
+// The older way: static auto all = RegisterOperators().op("space::name", &f).op(...).
+class RegisterOperators {
+ public:
+  RegisterOperators() = default;
+  template <class F>
+  RegisterOperators(const std::string& name, F function) {
+    op(name, function);
+  }
+  template <class F>
+  RegisterOperators& op(const std::string& name, F function) {
+    size_t colons = name.find("::");
+    detail::fill_library(name.substr(0, colons).c_str(), "FRAGMENT", "", [&](Library& library) {
+      library.def(name.substr(colons == name.npos ? 0 : colons + 2), function);
+    });
+    return *this;
+  }
+};
 
 #define RUSHLIGHT_JOINED_(a, b) a##b
 #define RUSHLIGHT_JOINED(a, b) RUSHLIGHT_JOINED_(a, b)

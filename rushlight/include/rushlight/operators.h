@@ -139,6 +139,10 @@ struct GradMode {
   static void set_enabled(bool enabled) { table().set_grad_enabled(enabled); }
 };
 
+namespace internal {
+inline constexpr int64_t GRAIN_SIZE = 32768;  // that pays for a simple loop
+}
+
 inline int get_num_threads() { return table().num_threads(); }
 
 // Calls f(begin, end) on ranges that cover [begin, end), on several threads if there are more than

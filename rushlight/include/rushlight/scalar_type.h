@@ -145,6 +145,14 @@ struct ScalarTypeToCPPType;
 RUSHLIGHT_DTYPES(RUSHLIGHT_CASE)
 #undef RUSHLIGHT_CASE
 
+// What elements are computed in.
+template <class T>
+struct OpMathType {
+  using type = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+};
+template <class T>
+using opmath_type = typename OpMathType<T>::type;
+
 // One number, which remembers what it was.
 class Scalar {
  public:

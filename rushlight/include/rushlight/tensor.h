@@ -74,16 +74,16 @@ class Tensor : public TensorBase {
   // ---- conversions
 
   Tensor to(ScalarType dtype, bool non_blocking = false, bool copy = false) const {
-    return python("to", dtype, non_blocking, copy);
+    return moved(dtype, non_blocking, copy);
   }
   Tensor to(Device device, bool non_blocking = false, bool copy = false) const {
-    return python("to", device, non_blocking, copy);
+    return moved(device, non_blocking, copy);
   }
   Tensor to(DeviceType device) const { return to(Device(device)); }
   Tensor to(Device device, ScalarType dtype) const { return to(device).to(dtype); }
   Tensor to(const TensorOptions& options) const {
-    Tensor moved = options.device_opt() ? to(*options.device_opt()) : *this;
-    return options.dtype_opt() ? moved.to(*options.dtype_opt()) : moved;
+    Tensor there = options.device_opt() ? to(*options.device_opt()) : *this;
+    return options.dtype_opt() ? there.to(*options.dtype_opt()) : there;
   }
   Tensor to(const Tensor& other) const { return to(other.options()); }
   Tensor toType(ScalarType dtype) const { return to(dtype); }
@@ -178,10 +178,12 @@ class Tensor : public TensorBase {
   Tensor operator~() const { return bitwise_not(); }
 
  private:
-  template <class... Args>
-  Tensor python(const char* method, const Args&... args) const {
+  template <class Target>
+  Tensor moved(const Target& target, bool non_blocking, bool copy) const {
+    using namespace py::literals;
     py::gil_scoped_acquire gil;
-    return of(detail::to_python(*this).attr(method)(detail::to_python(args)...));
+    return of(detail::to_python(*this).attr("to")(
+        detail::to_python(target), "non_blocking"_a = non_blocking, "copy"_a = copy));
   }
   Tensor python_attribute(const char* name) const {
     py::gil_scoped_acquire gil;

@@ -36,8 +36,6 @@ inline py::object to_python(const Scalar& number) {
   return py::reinterpret_steal<py::object>(
       PyComplex_FromDoubles(number.toComplexDouble().real(), number.toComplexDouble().imag()));
 }
-inline py::object to_python(bool value) { return py::bool_(value); }
-inline py::object to_python(py::object object) { return object; }
 
 }  // namespace detail
 
