@@ -89,10 +89,11 @@ namespace {
 }  // namespace
 }  // namespace detail
 
+// Programs leave out the semicolon after a check, so each is an if.
 #define RUSHLIGHT_CHECK(type, condition, ...) \
-  do {                                        \
-    if (!(condition)) ::c10::detail::fail(type, #condition, ##__VA_ARGS__); \
-  } while (false)
+  if (!(condition)) { \
+    ::c10::detail::fail(type, #condition, ##__VA_ARGS__); \
+  }
 #define TORCH_CHECK(condition, ...) RUSHLIGHT_CHECK(PyExc_RuntimeError, condition, ##__VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) \
   RUSHLIGHT_CHECK(PyExc_ValueError, condition, ##__VA_ARGS__)
