@@ -200,8 +200,9 @@ inline double scaled_modified_bessel_k1(double x) {
 }
 
 // ---- Bessel functions ---------------------------------------------------------------------------
+// Inlined by force, else their loops are scalar.
 
-inline double bessel_j0(double x) {
+__attribute__((always_inline)) inline double bessel_j0(double x) {
   double z = abs(x), near_zero = 1 - z * z * 0.25;
   detail::Hankel h = detail::hankel0(z);
   double tail = h.scale * (h.p * h.sum - h.q * h.difference);
@@ -209,7 +210,7 @@ inline double bessel_j0(double x) {
   tail = z == kInfinity ? 0 : tail;
   return z < 8 ? head : tail;
 }
-inline double bessel_j1(double x) {
+__attribute__((always_inline)) inline double bessel_j1(double x) {
   double z = abs(x);
   detail::Hankel h = detail::hankel1(z);
   double tail = h.scale * (h.p * h.difference + h.q * h.sum);
@@ -218,8 +219,8 @@ inline double bessel_j1(double x) {
   double result = z < 8 ? head : tail;
   return x < 0 ? -result : result;
 }
-// What Y is besides its logarithm (9.1.13, 9.1.11). Inlined by force, else the loop is scalar; of
-// abs(x), because GCC would take sin and cos of one number together, which has no vector form.
+// What Y is besides its logarithm (9.1.13, 9.1.11); of abs(x), because GCC would take sin and cos
+// of one number together, which has no vector form.
 __attribute__((always_inline)) inline double bessel_y0(double x) {
   detail::Hankel h = detail::hankel0(abs(x));
   double tail = h.scale * (h.p * h.difference + h.q * h.sum);
