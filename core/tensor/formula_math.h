@@ -331,25 +331,27 @@ inline double digamma(double x) {
   double reflected = result - kPi / tan(kPi * (x - round(x)));
   return reflects ? (x == floor(x) ? kNaN : reflected) : result;
 }
-// The derivative of digamma, by the same means (6.4.6, 6.4.7, 6.4.12).
+// The derivative of digamma, by the same means (6.4.6, 6.4.7, 6.4.12), moved up by ten.
 inline double trigamma(double x) {
   constexpr double kPi = 3.141592653589793;
-  double sum = 0, sign = 1;
-  if (x < 0.5) {
-    double sine = sin(kPi * (x - round(x)));
-    sum = kPi * kPi / (sine * sine);
-    sign = -1;
-    x = 1 - x;
+  bool reflects = x < 0.5;
+  double a = reflects ? 1 - x : x;
+  // 1 / a^2 + ... + 1 / (a + 9)^2 is above / below^2.
+  double above = 1, below = a;
+  for (int k = 1; k < 10; ++k) {
+    above = above * ((a + k) * (a + k)) + below * below;
+    below *= a + k;
   }
-  double rest = 0;
-  for (; x < 10; x += 1) rest += 1 / (x * x);
-  double y = 1 / (x * x);
-  rest +=
-      1 / x + y / 2 +
-      y / x *
-          (1.0 / 6 -
-           y * (1.0 / 30 - y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * (691.0 / 2730))))));
-  return sum + sign * rest;
+  bool moves = a < 10;
+  double z = moves ? a + 10 : a, y = 1 / (z * z);
+  double series =
+      y / z *
+      (1.0 / 6 -
+       y * (1.0 / 30 -
+            y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * (691.0 / 2730 - y * (7.0 / 6)))))));
+  double result = 1 / z + y / 2 + series + (moves ? above / (below * below) : 0);
+  double sine = sin(kPi * (x - round(x)));
+  return reflects ? kPi * kPi / (sine * sine) - result : result;
 }
 inline float digamma(float x) { return float(digamma(double(x))); }
 inline float trigamma(float x) { return float(trigamma(double(x))); }
