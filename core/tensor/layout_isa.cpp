@@ -77,6 +77,10 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     const T* last = reinterpret_cast<const T*>(from);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = last[-i];
+  } else if (to_stride == item && from_stride == 2 * item) {
+    const T* first = reinterpret_cast<const T*>(from);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = first[2 * i];
   } else if (to_stride == item) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = in(i);
