@@ -67,6 +67,7 @@ class RowSorter {
   void take_few(const void* row, int64_t keep);
   template <class Key>
   void take_many(const void* row, int64_t keep);
+  void bisect(const void* row, std::span<const int64_t> ranks, Ranked* out);
   template <class Key>
   void at_ranks_of(const void* row, std::span<const int64_t> ranks, Ranked* out);
 
