@@ -98,6 +98,17 @@ def test_operands_in_another_order_of_dims(order: tuple[int, ...], dtype: str) -
     assert np.array_equal(tensor.sub_(back).numpy(), x - y)
 
 
+@pytest.mark.parametrize("length", [1, 2, 15, 64, 129, 1000])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
+def test_copies_of_every_second_and_third_element(dtype: str, length: int) -> None:
+    x = (rng.normal(size=(3, length)) * 9).astype(np.int8).astype(dtype)
+    t = torch.tensor(x)
+    for every in (2, 3):
+        for start in range(min(every, length)):
+            np.testing.assert_array_equal(t[:, start::every].clone().numpy(), x[:, start::every])
+            np.testing.assert_array_equal((t[1, start::every] + 1).numpy(), x[1, start::every] + 1)
+
+
 @pytest.mark.parametrize("length", [1, 15, 16, 255, 256, 257, 1000])
 @pytest.mark.parametrize("name", ["bool", "uint8", "int16", "int32", "int64", "float64"])
 def test_conversions_from_and_to_float16(name: str, length: int) -> None:
