@@ -58,28 +58,31 @@ inline float expm1_reduced(float x, float n) {
   return multiply_add(square, p, r);
 }
 // Adding kRound leaves n in the low bits of the sum, with the bias of two exponents: the power is
-// applied in two halves, so that the result may become subnormal. At kMost all is infinite; for the
-// smaller one of two integers of 32 bits there is an instruction.
+// applied in two halves, so that it may overflow or become subnormal. x is bounded, which keeps NaN
+// and n in range: in two steps that look at the same number, since GCC would double the tests of a
+// chain, or by the bits of the sum, for which there is an instruction.
 inline float exp(float x) {
   constexpr float kRound = 0x1.8p23f + 2 * 127;
-  constexpr int32_t kMost = __builtin_bit_cast(int32_t, kRound + 129);
+  constexpr int32_t kMost = __builtin_bit_cast(int32_t, kRound + 129);  // infinite from 128 on
+  x = x < -120 ? -120 : x;
   int32_t bits = __builtin_bit_cast(int32_t, multiply_add(x, 0x1.715476p+0f, kRound));
   bits = bits < kMost ? bits : kMost;
   float y = expm1_reduced(x, __builtin_bit_cast(float, bits) - kRound);
   uint32_t power = uint32_t(bits), half = power >> 1;
   float first = __builtin_bit_cast(float, half << 23);
   float second = __builtin_bit_cast(float, (power - half) << 23);
-  return x < -104 ? 0 : multiply_add(y, first, first) * second;
+  return multiply_add(y, first, first) * second;
 }
 [[gnu::always_inline]] inline double exp(double x) {
-  constexpr double kRound = 0x1.8p52 + 2 * 1023, kMost = kRound + 1025;
+  constexpr double kRound = 0x1.8p52 + 2 * 1023;
+  double raised = x < -800 ? -800 : x;
+  x = x > 800 ? 800 : raised;
   double shifted = multiply_add(x, 0x1.71547652b82fep+0, kRound);
-  shifted = shifted < kMost ? shifted : kMost;
   double y = expm1_reduced(x, shifted - kRound);
   uint64_t power = __builtin_bit_cast(uint64_t, shifted), half = power >> 1;
   double first = __builtin_bit_cast(double, half << 52);
   double second = __builtin_bit_cast(double, (power - half) << 52);
-  return x < -746 ? 0 : multiply_add(y, first, first) * second;
+  return multiply_add(y, first, first) * second;
 }
 
 // exp(x) for x <= 0, with 0 for subnormal results: what softmax needs, in less time.
