@@ -109,6 +109,23 @@ def test_copies_of_every_second_and_third_element(dtype: str, length: int) -> No
             np.testing.assert_array_equal((t[1, start::every] + 1).numpy(), x[1, start::every] + 1)
 
 
+@pytest.mark.parametrize("length", [1, 2, 15, 64, 129, 1000])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "int64", "complex128"])
+def test_stacks_of_two_along_a_new_last_dim(dtype: str, length: int) -> None:
+    x = (rng.normal(size=(3, length + 1)) * 9).astype(np.int8).astype(dtype)
+    t = torch.tensor(x)
+    for a, b in [
+        (np.s_[0, 1:], np.s_[1, 1:]),
+        (np.s_[2, 1:], np.s_[0, :-1]),
+        (np.s_[1, 1:], np.s_[1, :-1]),
+        (np.s_[1], np.s_[1]),
+        (np.s_[:2], np.s_[1:]),
+    ]:
+        stacked = torch.stack([t[a], t[b]], -1)
+        np.testing.assert_array_equal(stacked.numpy(), np.stack([x[a], x[b]], -1))
+    np.testing.assert_array_equal(t[1:].t().contiguous().numpy(), x[1:].T)
+
+
 @pytest.mark.parametrize("length", [1, 15, 16, 255, 256, 257, 1000])
 @pytest.mark.parametrize("name", ["bool", "uint8", "int16", "int32", "int64", "float64"])
 def test_conversions_from_and_to_float16(name: str, length: int) -> None:
