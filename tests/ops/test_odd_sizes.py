@@ -260,6 +260,22 @@ def test_short_rows_are_sorted(length: int, dtype: str) -> None:
         assert place.item() == np.flatnonzero(row == mode.item())[-1]
 
 
+@pytest.mark.parametrize("length", [100, 1000])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_long_rows_of_integers_are_sorted(dtype: str, length: int) -> None:
+    info = np.iinfo(dtype)
+    for low, high in [(-3, 4), (-100, 100), (100, 520), (info.min, info.max)]:
+        x = rng.integers(max(low, info.min), min(high, info.max), length).astype(dtype)
+        for row in (x, x // 16 * 16, np.append(x, [info.min, info.max]).astype(dtype)):
+            t, order = torch.tensor(row), row.argsort(kind="stable")
+            np.testing.assert_array_equal(t.argsort(stable=True).numpy(), order)
+            np.testing.assert_array_equal(t.sort().values.numpy(), row[order])
+            np.testing.assert_array_equal(
+                t.argsort(descending=True, stable=True).numpy(),
+                (info.max - row.astype(object)).argsort(kind="stable"),
+            )
+
+
 @pytest.mark.parametrize("rows", [1, 3, 16, 33])
 @pytest.mark.parametrize("length", [2, 17, 50])
 def test_short_columns_are_sorted_as_rows_are(length: int, rows: int) -> None:

@@ -19,15 +19,16 @@ struct KeyOf<true> {
 
 template <class Key, class T>
 [[gnu::always_inline]] inline Key key_of(T value) {
-  constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
   if constexpr (detail::kSame<T, Half> || detail::kSame<T, BFloat16>) {
     return key_of<Key>(to_float(value));
   } else if constexpr (detail::kSame<T, float> || detail::kSame<T, double>) {
+    constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
     Key bits = __builtin_bit_cast(Key, value + T(0));  // -0 becomes 0
     Key key = bits & sign ? Key(~bits) : Key(bits | sign);
     return value == value ? key : Key(-1);
   } else if constexpr (T(-1) < T(0)) {
-    return Key(value) ^ sign;
+    // The distance to the least number, so that keys of narrow numbers differ in few bytes.
+    return Key(value) + (Key(1) << (8 * sizeof(T) - 1));
   } else {
     return Key(value);
   }

@@ -60,7 +60,7 @@ class RowSorter {
   Ranked mode(const void* row);
 
  private:
-  void take_all(const void* row);
+  KeyBounds take_all(const void* row);  // of all keys
   template <class Key>
   KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
   template <class Key>
