@@ -229,8 +229,8 @@ template <class F, class T, class Memory, int repeated, size_t... I, size_t... J
 #define RUSHLIGHT_NAME(name) "(" #name ")"
 inline constexpr const char* kVectorFunctions =
     RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_NAME) RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_NAME)
-    "(pow)(softplus)(tanh_softplus)(lgamma)(digamma)(logaddexp)(xlogy)(xlog1py)(entr)(ldexp)"
-    "(normal_cdf)(ndtr)(log_ndtr)(erfinv)"
+    "(pow)(softplus)(tanh_softplus)(lgamma)(digamma)(trigamma)(logaddexp)(xlogy)(xlog1py)(entr)"
+    "(ldexp)(normal_cdf)(ndtr)(log_ndtr)(erfinv)"
     "(bessel_j0)(bessel_j1)(bessel_y0)(bessel_y1)(spherical_bessel_j0)(modified_bessel_k0)"
     "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
 #undef RUSHLIGHT_NAME

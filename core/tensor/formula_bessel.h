@@ -2,8 +2,9 @@
 //
 // Plain C++ like formula_math.h, which it follows. The polynomials are Chebyshev interpolations of
 // the named functions (made with 60 digits, truncated below 1e-17), so their argument is brought
-// into [-1, 1] or [0, 1] first. Both sides of a split are evaluated and one is selected, so that
-// loops over these functions vectorize. Everything computes in double.
+// into [-1, 1] or [0, 1] first. Both sides of a split are evaluated and one is selected, and what
+// GCC might call is inlined by force, so that loops over these functions vectorize. Everything
+// computes in double.
 #pragma once
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -158,50 +159,50 @@ inline Hankel hankel1(double x) {
 
 // ---- modified Bessel functions ------------------------------------------------------------------
 
-inline double i0e(double x) {
+__attribute__((always_inline)) inline double i0e(double x) {
   double z = abs(x), y = z * 0.125;
   double head = exp(-z) * detail::i0_head(y * y);
   return z < 8 ? head : detail::i0_tail(16 / z - 1) / sqrt(z);
 }
-inline double i1e(double x) {
+__attribute__((always_inline)) inline double i1e(double x) {
   double z = abs(x), y = z * 0.125;
   double head = exp(-z) * z * detail::i1_head(y * y);
   return copysign(z < 8 ? head : detail::i1_tail(16 / z - 1) / sqrt(z), x);
 }
 // exp in two factors, because it overflows before the functions do.
-inline double i0(double x) {
+__attribute__((always_inline)) inline double i0(double x) {
   double z = abs(x), y = z * 0.125, root = exp(z * 0.5);
   double tail = root * (detail::i0_tail(16 / z - 1) / sqrt(z)) * root;
   tail = z > 720 ? kInfinity : tail;
   return z < 8 ? detail::i0_head(y * y) : tail;
 }
-inline double i1(double x) {
+__attribute__((always_inline)) inline double i1(double x) {
   double z = abs(x), y = z * 0.125, root = exp(z * 0.5);
   double tail = root * (detail::i1_tail(16 / z - 1) / sqrt(z)) * root;
   tail = z > 720 ? kInfinity : tail;
   return copysign(z < 8 ? z * detail::i1_head(y * y) : tail, x);
 }
 
-inline double modified_bessel_k0(double x) {
+__attribute__((always_inline)) inline double modified_bessel_k0(double x) {
   double tail = exp(-x) * (detail::k0_tail(x) / sqrt(x));
   return x <= 2 ? detail::k0_head(x) : tail;
 }
-inline double modified_bessel_k1(double x) {
+__attribute__((always_inline)) inline double modified_bessel_k1(double x) {
   double tail = exp(-x) * (detail::k1_tail(x) / sqrt(x));
   return x <= 2 ? detail::k1_head(x) : tail;
 }
-inline double scaled_modified_bessel_k0(double x) {
+__attribute__((always_inline)) inline double scaled_modified_bessel_k0(double x) {
   double head = exp(x) * detail::k0_head(x);
   return x <= 2 ? head : detail::k0_tail(x) / sqrt(x);
 }
-inline double scaled_modified_bessel_k1(double x) {
+__attribute__((always_inline)) inline double scaled_modified_bessel_k1(double x) {
   double head = exp(x) * detail::k1_head(x);
   return x <= 2 ? head : detail::k1_tail(x) / sqrt(x);
 }
 
 // ---- Bessel functions ---------------------------------------------------------------------------
 
-inline double bessel_j0(double x) {
+__attribute__((always_inline)) inline double bessel_j0(double x) {
   double z = abs(x), near_zero = 1 - z * z * 0.25;
   detail::Hankel h = detail::hankel0(z);
   double tail = h.scale * (h.p * h.sum - h.q * h.difference);
@@ -209,7 +210,7 @@ inline double bessel_j0(double x) {
   tail = z == kInfinity ? 0 : tail;
   return z < 8 ? head : tail;
 }
-inline double bessel_j1(double x) {
+__attribute__((always_inline)) inline double bessel_j1(double x) {
   double z = abs(x);
   detail::Hankel h = detail::hankel1(z);
   double tail = h.scale * (h.p * h.difference + h.q * h.sum);
@@ -218,8 +219,8 @@ inline double bessel_j1(double x) {
   double result = z < 8 ? head : tail;
   return x < 0 ? -result : result;
 }
-// What Y is besides its logarithm (9.1.13, 9.1.11). Inlined by force, else the loop is scalar; of
-// abs(x), because GCC would take sin and cos of one number together, which has no vector form.
+// What Y is besides its logarithm (9.1.13, 9.1.11); of abs(x), because GCC would take sin and cos
+// of one number together, which has no vector form.
 __attribute__((always_inline)) inline double bessel_y0(double x) {
   detail::Hankel h = detail::hankel0(abs(x));
   double tail = h.scale * (h.p * h.difference + h.q * h.sum);
@@ -249,7 +250,7 @@ __attribute__((always_inline)) inline double bessel_y1(double x) {
 }
 
 // sin(x) / x, by its series near 0, where the quotient has no value.
-inline double spherical_bessel_j0(double x) {
+__attribute__((always_inline)) inline double spherical_bessel_j0(double x) {
   double y = x * x;
   double near_zero = polynomial(y, 1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6, 1.0);
   double quotient = abs(x) == kInfinity ? 0 : sin(x) / x;

@@ -37,55 +37,69 @@ inline T polynomial(T x, T first, T second, Rest... rest) {
   return polynomial(x, multiply_add(first, x, second), rest...);
 }
 
-// exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 and 1 + r + r^2 p(r) for exp(r): for
-// float by a minimax p (Remez), for double by the Taylor series. Adding kRound leaves n in the low
-// bits of the sum; ln 2 in two parts makes the product with n exact; the power is applied in two
-// halves, so that it may overflow or become subnormal. Within 1.1 ulp.
-inline float exp_reduced(float x, uint32_t& n_bits) {
-  constexpr float kRound = 0x1.8p23f;
-  float shifted = multiply_add(x, 0x1.715476p+0f, kRound), n = shifted - kRound;
-  float r = multiply_add(n, 0x1.bd0106p-13f, multiply_add(n, -0x1.63p-1f, x));
-  float p = polynomial(r, 0.0013814598649f, 0.00836871687966f, 0.0416683880453f, 0.166665206317f,
-                       0.499999934478f);
-  n_bits = __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound);
-  return 1 + multiply_add(r * r, p, r);
+// exp(x) = 2^n exp(r) with n = round(x / ln 2) and r = x - n ln 2. This gives exp(r) - 1 as
+// r + r^2 p(r), with a minimax p (Remez) whose terms go in pairs, which need not wait for each
+// other. ln 2 in two parts makes the product with n exact. Within 1.1 ulp.
+inline float expm1_reduced(float x, float n) {
+  float r = multiply_add(n, 0x1.bd0106p-13f, multiply_add(n, -0x1.63p-1f, x)), square = r * r;
+  float p =
+      polynomial(square, 0.0013814598649f, multiply_add(r, 0.00836871687966f, 0.0416683880453f),
+                 multiply_add(r, 0.166665206317f, 0.499999934478f));
+  return multiply_add(square, p, r);
 }
+[[gnu::always_inline]] inline double expm1_reduced(double x, double n) {
+  double r = multiply_add(n, -0x1.a39ef35793c76p-33, multiply_add(n, -0x1.62e42fee00000p-1, x));
+  double square = r * r;
+  double p = polynomial(square, multiply_add(r, 0x1.ad7f6c7cd09b3p-26, 0x1.28ad72cfd2a4fp-22),
+                        multiply_add(r, 0x1.71df2553be721p-19, 0x1.a0199a0c6374dp-16),
+                        multiply_add(r, 0x1.a01a012a57123p-13, 0x1.6c16c1842a134p-10),
+                        multiply_add(r, 0x1.1111111127be7p-7, 0x1.555555555087cp-5),
+                        multiply_add(r, 0x1.55555555554fap-3, 0x1.000000000000ap-1));
+  return multiply_add(square, p, r);
+}
+// Adding kRound leaves n in the low bits of the sum, with the bias of two exponents: the power is
+// applied in two halves, so that it may overflow or become subnormal. x is bounded, which keeps NaN
+// and n in range: in two steps that look at the same number, since GCC would double the tests of a
+// chain, or by the bits of the sum, for which there is an instruction.
 inline float exp(float x) {
-  constexpr uint32_t kBias = 127;
-  x = x < -120 ? -120 : x;  // keeps NaN, and n in range
-  x = x > 120 ? 120 : x;
-  uint32_t n;
-  float y = exp_reduced(x, n);
-  uint32_t power = n + 2 * kBias, half = power / 2;
-  return y * __builtin_bit_cast(float, half << 23) *
-         __builtin_bit_cast(float, (power - half) << 23);
+  constexpr float kRound = 0x1.8p23f + 2 * 127;
+  constexpr int32_t kMost = __builtin_bit_cast(int32_t, kRound + 129);  // infinite from 128 on
+  x = x < -120 ? -120 : x;
+  int32_t bits = __builtin_bit_cast(int32_t, multiply_add(x, 0x1.715476p+0f, kRound));
+  bits = bits < kMost ? bits : kMost;
+  float y = expm1_reduced(x, __builtin_bit_cast(float, bits) - kRound);
+  uint32_t power = uint32_t(bits), half = power >> 1;
+  float first = __builtin_bit_cast(float, half << 23);
+  float second = __builtin_bit_cast(float, (power - half) << 23);
+  return multiply_add(y, first, first) * second;
 }
 [[gnu::always_inline]] inline double exp(double x) {
-  constexpr double kRound = 0x1.8p52;
-  constexpr uint64_t kBias = 1023;
-  x = x < -800 ? -800 : x;
-  x = x > 800 ? 800 : x;
-  double shifted = multiply_add(x, 0x1.71547652b82fep+0, kRound), n = shifted - kRound;
-  double r = multiply_add(n, -0x1.a39ef35793c76p-33, multiply_add(n, -0x1.62e42fee00000p-1, x));
-  double p =
-      polynomial(r, 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-                 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2);
-  double y = 1 + multiply_add(r * r, p, r);
-  uint64_t power =
-      __builtin_bit_cast(uint64_t, shifted) - __builtin_bit_cast(uint64_t, kRound) + 2 * kBias;
-  uint64_t half = power / 2;
-  return y * __builtin_bit_cast(double, half << 52) *
-         __builtin_bit_cast(double, (power - half) << 52);
+  constexpr double kRound = 0x1.8p52 + 2 * 1023;
+  double raised = x < -800 ? -800 : x;
+  x = x > 800 ? 800 : raised;
+  double shifted = multiply_add(x, 0x1.71547652b82fep+0, kRound);
+  double y = expm1_reduced(x, shifted - kRound);
+  uint64_t power = __builtin_bit_cast(uint64_t, shifted), half = power >> 1;
+  double first = __builtin_bit_cast(double, half << 52);
+  double second = __builtin_bit_cast(double, (power - half) << 52);
+  return multiply_add(y, first, first) * second;
 }
 
 // exp(x) for x <= 0, with 0 for subnormal results: what softmax needs, in less time.
 inline float exp_nonpositive(float x) {
-  constexpr uint32_t kBias = 127;
-  uint32_t n;
-  float y = exp_reduced(x, n);
-  return x < -0x1.5d589ep+6f ? 0.0f : y * __builtin_bit_cast(float, (n + kBias) << 23);
+  constexpr float kRound = 0x1.8p23f + 127;
+  float shifted = multiply_add(x, 0x1.715476p+0f, kRound);
+  float y = expm1_reduced(x, shifted - kRound);
+  float power = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, shifted) << 23);
+  return x < -0x1.5d589ep+6f ? 0.0f : multiply_add(y, power, power);
 }
-inline double exp_nonpositive(double x) { return exp(x); }
+[[gnu::always_inline]] inline double exp_nonpositive(double x) {
+  constexpr double kRound = 0x1.8p52 + 1023;
+  double shifted = multiply_add(x, 0x1.71547652b82fep+0, kRound);
+  double y = expm1_reduced(x, shifted - kRound);
+  double power = __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, shifted) << 52);
+  return x < -0x1.6232bdd7abcd2p+9 ? 0.0 : multiply_add(y, power, power);
+}
 
 template <class T>
 inline T select(bool condition, T a, T b) {
@@ -320,25 +334,27 @@ inline double digamma(double x) {
   double reflected = result - kPi / tan(kPi * (x - round(x)));
   return reflects ? (x == floor(x) ? kNaN : reflected) : result;
 }
-// The derivative of digamma, by the same means (6.4.6, 6.4.7, 6.4.12).
+// The derivative of digamma, by the same means (6.4.6, 6.4.7, 6.4.12), moved up by ten.
 inline double trigamma(double x) {
   constexpr double kPi = 3.141592653589793;
-  double sum = 0, sign = 1;
-  if (x < 0.5) {
-    double sine = sin(kPi * (x - round(x)));
-    sum = kPi * kPi / (sine * sine);
-    sign = -1;
-    x = 1 - x;
+  bool reflects = x < 0.5;
+  double a = reflects ? 1 - x : x;
+  // 1 / a^2 + ... + 1 / (a + 9)^2 is above / below^2.
+  double above = 1, below = a;
+  for (int k = 1; k < 10; ++k) {
+    above = above * ((a + k) * (a + k)) + below * below;
+    below *= a + k;
   }
-  double rest = 0;
-  for (; x < 10; x += 1) rest += 1 / (x * x);
-  double y = 1 / (x * x);
-  rest +=
-      1 / x + y / 2 +
-      y / x *
-          (1.0 / 6 -
-           y * (1.0 / 30 - y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * (691.0 / 2730))))));
-  return sum + sign * rest;
+  bool moves = a < 10;
+  double z = moves ? a + 10 : a, y = 1 / (z * z);
+  double series =
+      y / z *
+      (1.0 / 6 -
+       y * (1.0 / 30 -
+            y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * (691.0 / 2730 - y * (7.0 / 6)))))));
+  double result = 1 / z + y / 2 + series + (moves ? above / (below * below) : 0);
+  double sine = sin(kPi * (x - round(x)));
+  return reflects ? kPi * kPi / (sine * sine) - result : result;
 }
 inline float digamma(float x) { return float(digamma(double(x))); }
 inline float trigamma(float x) { return float(trigamma(double(x))); }

@@ -27,10 +27,24 @@ void transpose_edge(const char* from, int64_t from_stride, char* to, int64_t to_
           *reinterpret_cast<const T*>(from + c * from_stride + r * int64_t(sizeof(T)));
 }
 
+// Two columns that become rows of two elements without gaps.
+template <class T>
+void alternate(const char* from, int64_t from_stride, char* to, int64_t rows) {
+  const T* first = reinterpret_cast<const T*>(from);
+  const T* second = reinterpret_cast<const T*>(from + from_stride);
+  T* out = reinterpret_cast<T*>(to);
+#pragma omp simd
+  for (int64_t r = 0; r < rows; ++r) {
+    out[2 * r] = first[r];
+    out[2 * r + 1] = second[r];
+  }
+}
+
 template <class T>
 void transpose(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
                int64_t columns) {
   constexpr int n = kWidth<T>, item = sizeof(T);
+  if (columns == 2 && to_stride == 2 * item) return alternate<T>(from, from_stride, to, rows);
   int64_t whole_rows = rows - rows % n, whole_columns = columns - columns % n;
   for (int64_t r = 0; r < whole_rows; r += n)
     for (int64_t c = 0; c < whole_columns; c += n)
@@ -77,6 +91,10 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     const T* last = reinterpret_cast<const T*>(from);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = last[-i];
+  } else if (to_stride == item && from_stride == 2 * item) {
+    const T* first = reinterpret_cast<const T*>(from);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = first[2 * i];
   } else if (to_stride == item) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = in(i);

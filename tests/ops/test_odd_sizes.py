@@ -98,6 +98,34 @@ def test_operands_in_another_order_of_dims(order: tuple[int, ...], dtype: str) -
     assert np.array_equal(tensor.sub_(back).numpy(), x - y)
 
 
+@pytest.mark.parametrize("length", [1, 2, 15, 64, 129, 1000])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
+def test_copies_of_every_second_and_third_element(dtype: str, length: int) -> None:
+    x = (rng.normal(size=(3, length)) * 9).astype(np.int8).astype(dtype)
+    t = torch.tensor(x)
+    for every in (2, 3):
+        for start in range(min(every, length)):
+            np.testing.assert_array_equal(t[:, start::every].clone().numpy(), x[:, start::every])
+            np.testing.assert_array_equal((t[1, start::every] + 1).numpy(), x[1, start::every] + 1)
+
+
+@pytest.mark.parametrize("length", [1, 2, 15, 64, 129, 1000])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "int64", "complex128"])
+def test_stacks_of_two_along_a_new_last_dim(dtype: str, length: int) -> None:
+    x = (rng.normal(size=(3, length + 1)) * 9).astype(np.int8).astype(dtype)
+    t = torch.tensor(x)
+    for a, b in [
+        (np.s_[0, 1:], np.s_[1, 1:]),
+        (np.s_[2, 1:], np.s_[0, :-1]),
+        (np.s_[1, 1:], np.s_[1, :-1]),
+        (np.s_[1], np.s_[1]),
+        (np.s_[:2], np.s_[1:]),
+    ]:
+        stacked = torch.stack([t[a], t[b]], -1)
+        np.testing.assert_array_equal(stacked.numpy(), np.stack([x[a], x[b]], -1))
+    np.testing.assert_array_equal(t[1:].t().contiguous().numpy(), x[1:].T)
+
+
 @pytest.mark.parametrize("length", [1, 15, 16, 255, 256, 257, 1000])
 @pytest.mark.parametrize("name", ["bool", "uint8", "int16", "int32", "int64", "float64"])
 def test_conversions_from_and_to_float16(name: str, length: int) -> None:
@@ -230,6 +258,22 @@ def test_short_rows_are_sorted(length: int, dtype: str) -> None:
         found, counts = np.unique(row, return_counts=True)
         assert mode.item() == found[counts.argmax()]
         assert place.item() == np.flatnonzero(row == mode.item())[-1]
+
+
+@pytest.mark.parametrize("length", [100, 1000])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_long_rows_of_integers_are_sorted(dtype: str, length: int) -> None:
+    info = np.iinfo(dtype)
+    for low, high in [(-3, 4), (-100, 100), (100, 520), (info.min, info.max)]:
+        x = rng.integers(max(low, info.min), min(high, info.max), length).astype(dtype)
+        for row in (x, x // 16 * 16, np.append(x, [info.min, info.max]).astype(dtype)):
+            t, order = torch.tensor(row), row.argsort(kind="stable")
+            np.testing.assert_array_equal(t.argsort(stable=True).numpy(), order)
+            np.testing.assert_array_equal(t.sort().values.numpy(), row[order])
+            np.testing.assert_array_equal(
+                t.argsort(descending=True, stable=True).numpy(),
+                (info.max - row.astype(object)).argsort(kind="stable"),
+            )
 
 
 @pytest.mark.parametrize("rows", [1, 3, 16, 33])

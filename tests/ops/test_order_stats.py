@@ -55,7 +55,7 @@ def test_mode_takes_the_smallest_of_the_most_frequent() -> None:
     assert indices.tolist() == [3, 2]
 
 
-@pytest.mark.parametrize("length", [5, 700, 5000])
+@pytest.mark.parametrize("length", [5, 300, 700, 5000])
 @pytest.mark.parametrize("values", ["equal", "few", "many", "one far away", "infinite"])
 def test_ranks_are_found_whatever_the_distribution(length: int, values: str) -> None:
     random = np.random.default_rng(length)

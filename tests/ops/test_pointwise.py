@@ -130,6 +130,19 @@ def test_the_ends_of_the_range(function: Any, expected: list[float]) -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exp_is_close_where_results_are_subnormal_or_overflow(dtype: Any) -> None:
+    info = np.finfo(dtype)
+    lowest, highest = np.log(info.smallest_subnormal), np.log(info.max)
+    huge = [sign * value for sign in (-1, 1) for value in (1e4, 2.0**23, 2.0**52, 1e19, info.max)]
+    x = np.append(np.linspace(lowest - 1, highest + 1, 5000), huge).astype(dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.exp(x.astype(np.longdouble)).astype(dtype)
+    np.testing.assert_allclose(
+        torch.tensor(x).exp().numpy(), expected, rtol=2 * info.eps, atol=info.smallest_subnormal
+    )
+
+
 @pytest.mark.parametrize(
     "function", [torch.sigmoid, F.softplus, F.logsigmoid, F.gelu, F.elu, F.mish]
 )

@@ -87,6 +87,7 @@ Example:
       })),
 })
 
+POINTWISE(first_polygamma_value, (T input), trigamma(input))
 POINTWISE(polygamma_value, (T input, S n), polygamma(n, input))
 OP(polygamma_method, "polygamma.self(Tensor input, int n) -> Tensor", {
   .doc     = "The nth derivative of digamma.",
@@ -95,6 +96,7 @@ OP(polygamma_method, "polygamma.self(Tensor input, int n) -> Tensor", {
   .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t n, const Tensor* into) {
     CHECK(n >= 0, "polygamma(n, x) does not support negative n, but n is ", n, ".");
+    if (n == 1) return pointwise_into<first_polygamma_value>(into, input);
     return pointwise_into<polygamma_value>(into, input, double(n));
   },
   .saves   = saves<"input">,

@@ -111,6 +111,26 @@ Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   return out;
 }
 
+// Whether a stack along a new last dim lets the elements of two tensors alternate.
+bool alternates(TensorList tensors, size_t dim) {
+  if (tensors.size() != 2 || dim != tensors[0].sizes().size()) return false;
+  return tensors[0].device().is_cpu() && tensors[0].numel() > 0 &&
+         tensors[0].dtype() == tensors[1].dtype() && tensors[0].is_contiguous() &&
+         tensors[1].is_contiguous();
+}
+
+// Stacks them as a matrix of two rows is transposed, whose rows lie where the tensors are.
+Tensor alternating(TensorList tensors) {
+  Shape sizes = tensors[0].sizes();
+  sizes.push_back(2);
+  Tensor out = empty(sizes, tensors[0].dtype());
+  const char *first = tensors[0].data<char>(), *second = tensors[1].data<char>();
+  int64_t item = int64_t(out.itemsize());
+  copy_strided(Shape{tensors[0].numel(), 2}, item, out.data<char>(), Shape{2 * item, item}, first,
+               Shape{item, second - first});
+  return out;
+}
+
 Tensor stacked(TensorList tensors, int64_t dim) {
   check_list(tensors);
   const Shape& each = tensors[0].sizes();
@@ -118,6 +138,7 @@ Tensor stacked(TensorList tensors, int64_t dim) {
     CHECK(tensors[i].sizes() == each, "expects each tensor to be equal size, but got ", each,
           " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
   auto at = size_t(wrap_dim(dim, tensors[0].dim() + 1));
+  if (alternates(tensors, at)) return alternating(tensors);
   MemoryFormat format = common_format(tensors);
   if (format != MemoryFormat::contiguous && at < each.size()) {
     // In their own number of dims, the only one in which the format has a meaning.

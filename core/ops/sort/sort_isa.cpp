@@ -1,7 +1,7 @@
 // Owns the loops of sorting, compiled once per instruction set.
 #include "core/base/half.h"
 #include "core/ops/sort/sort_loops.h"
-#include "core/tensor/formula.h"
+#include "core/tensor/lanes.h"
 
 #include "core/tensor/convert.h"
 
@@ -19,15 +19,16 @@ struct KeyOf<true> {
 
 template <class Key, class T>
 [[gnu::always_inline]] inline Key key_of(T value) {
-  constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
   if constexpr (detail::kSame<T, Half> || detail::kSame<T, BFloat16>) {
     return key_of<Key>(to_float(value));
   } else if constexpr (detail::kSame<T, float> || detail::kSame<T, double>) {
+    constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
     Key bits = __builtin_bit_cast(Key, value + T(0));  // -0 becomes 0
     Key key = bits & sign ? Key(~bits) : Key(bits | sign);
     return value == value ? key : Key(-1);
   } else if constexpr (T(-1) < T(0)) {
-    return Key(value) ^ sign;
+    // The distance to the least number, so that keys of narrow numbers differ in few bytes.
+    return Key(value) + (Key(1) << (8 * sizeof(T) - 1));
   } else {
     return Key(value);
   }
@@ -50,6 +51,22 @@ KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, voi
   if (stride == 1) run([](int64_t i) { return i; });
   else run([stride](int64_t i) { return i * stride; });
   return {least, greatest};
+}
+
+KeyOfRank at_rank(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank) {
+  uint64_t differing = bounds.least ^ bounds.greatest;
+  int bits = differing ? 64 - __builtin_clzll(differing) : 0;
+  // The greatest number that has no more than `rank` keys below it, bit by bit.
+  uint32_t found = uint32_t(bounds.least >> bits << bits);
+  int64_t before = 0;
+  while (bits-- > 0) {
+    const uint32_t larger = found | uint32_t(1) << bits;
+    int64_t below = sum<uint32_t>(n, [=](int64_t i) { return uint32_t(keys[i] < larger); });
+    if (below > rank) continue;
+    found = larger;
+    before = below;
+  }
+  return {found, before};
 }
 
 template <class T>
@@ -89,6 +106,7 @@ constexpr SortLoops sort_loops = {
     {keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>, keys<int16_t>, keys<uint32_t>,
      keys<int32_t>, keys<uint64_t>, keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
      keys<double>},
+    at_rank,
     {short_rows<bool>, short_rows<uint8_t>, short_rows<int8_t>, short_rows<uint16_t>,
      short_rows<int16_t>, short_rows<uint32_t>, short_rows<int32_t>, short_rows<uint64_t>,
      short_rows<int64_t>, short_rows<Half>, short_rows<BFloat16>, short_rows<float>,

@@ -12,6 +12,12 @@ struct KeyBounds {
 inline constexpr int64_t kRowsTogether = 16;  // that are sorted side by side
 inline constexpr int64_t kShortRow = 64;      // elements of such a row at most
 
+// A key, and how many are smaller.
+struct KeyOfRank {
+  uint32_t key;
+  int64_t before;
+};
+
 struct SortLoops {
   // Writes an unsigned integer of the same order for each of n > 0 elements `stride` apart, and
   // returns their bounds; NaN is the greatest number, and -0 equals 0. The order is the opposite
@@ -19,6 +25,9 @@ struct SortLoops {
   // order of DType.
   KeyBounds (*keys[kRealTypes])(const void* from, int64_t stride, int64_t n, bool descending,
                                 void* to);
+  // The key that n of them with these bounds have at a rank when they are sorted. Looks at all keys
+  // once for each bit that differs.
+  KeyOfRank (*at_rank)(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank);
   // Sorts kRowsTogether rows of up to kShortRow elements `stride` apart, which start at `rows`, in
   // the order of these keys: order[rank * kRowsTogether + row] becomes the place of the element of
   // that rank in its row, where of equals the first comes first. Compares all pairs.

@@ -19,21 +19,24 @@ constexpr int64_t kBlock = 128;     // keys that are looked at together
 constexpr int kBinBits = 11;        // of the keys that ranks are looked for in
 constexpr size_t kPerByte = 16;     // elements that are worth counting the values of a byte
 
-// Sorts by one byte of the key after the other, the lowest first, where they are not all equal; few
-// elements of keys that differ in many bytes by comparison.
-void sort(RankedRow& row, RankedRow& spare) {
+// Sorts by one byte after the other of what the keys are above the least, the lowest that differs
+// first; few elements of keys that differ in many bytes by comparison.
+void sort(RankedRow& row, RankedRow& spare, KeyBounds bounds) {
   uint64_t differing = 0;
   for (const Ranked& r : row) differing |= r.key ^ row[0].key;
-  size_t bytes = 0;
-  for (int shift = 0; shift < 64; shift += 8) bytes += (differing >> shift & 255) != 0;
-  if (row.size() < kPerByte * bytes) return std::sort(row.begin(), row.end());
+  if (differing == 0) return;
+  const int first = std::countr_zero(differing) / 8,
+            end = (std::bit_width(bounds.greatest - bounds.least) + 7) / 8;
+  if (row.size() < kPerByte * size_t(end - first)) return std::sort(row.begin(), row.end());
   spare.resize(row.size());
-  for (int shift = 0; shift < 64; shift += 8) {
-    if (!(differing >> shift & 255)) continue;
+  for (int shift = 8 * first; shift < 8 * end; shift += 8) {
     std::array<int64_t, 256> count{};
-    for (const Ranked& r : row) ++count[r.key >> shift & 255];
+    auto byte = [shift, least = bounds.least](const Ranked& r) {
+      return (r.key - least) >> shift & 255;
+    };
+    for (const Ranked& r : row) ++count[byte(r)];
     std::exclusive_scan(count.begin(), count.end(), count.begin(), int64_t(0));
-    for (const Ranked& r : row) spare[size_t(count[r.key >> shift & 255]++)] = r;
+    for (const Ranked& r : row) spare[size_t(count[byte(r)]++)] = r;
     row.swap(spare);
   }
 }
@@ -64,18 +67,20 @@ KeyBounds RowSorter::read_keys(const void* row, int64_t begin, int64_t n, Key* t
   return sort_loops().keys[int(dtype_)](from, stride_, n, descending_, to);
 }
 
-void RowSorter::take_all(const void* row) {
+KeyBounds RowSorter::take_all(const void* row) {
   auto take = [&]<class Key>(Tag<Key>) {
     Key keys[kBlock];
+    KeyBounds all{UINT64_MAX, 0};
     taken_.resize(size_t(length_));
     for (int64_t i = 0; i < length_; i += kBlock) {
       int64_t n = std::min(kBlock, length_ - i);
-      read_keys(row, i, n, keys);
+      KeyBounds bounds = read_keys(row, i, n, keys);
+      all = {std::min(all.least, bounds.least), std::max(all.greatest, bounds.greatest)};
       for (int64_t k = 0; k < n; ++k) taken_[size_t(i + k)] = {keys[k], i + k};
     }
+    return all;
   };
-  if (dtype_size(dtype_) > 4) take(Tag<uint64_t>{});
-  else take(Tag<uint32_t>{});
+  return dtype_size(dtype_) > 4 ? take(Tag<uint64_t>{}) : take(Tag<uint32_t>{});
 }
 
 // Collects what is better than the worst of the best so far, of which there are about `keep`.
@@ -110,17 +115,42 @@ void RowSorter::take_few(const void* row, int64_t keep) {
   std::sort(taken_.begin(), taken_.end());
 }
 
-// Collects what is not behind the element of rank keep - 1, in the order of the row.
+// Finds one rank after the other by the bits of its key, which is faster than bins in short rows.
+void RowSorter::bisect(const void* row, std::span<const int64_t> ranks, Ranked* out) {
+  keys_.resize(size_t(length_));
+  uint32_t* keys = reinterpret_cast<uint32_t*>(keys_.data());
+  KeyBounds bounds = read_keys(row, 0, length_, keys);
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    auto [key, before] = sort_loops().at_rank(keys, length_, bounds, ranks[r]);
+    int64_t place = -1;
+    for (int64_t equals = ranks[r] - before; equals >= 0; equals -= keys[place] == key) ++place;
+    out[r] = {key, place};
+  }
+}
+
+// Collects what is not behind the element of rank keep - 1.
 template <class Key>
 void RowSorter::take_many(const void* row, int64_t keep) {
+  if (sizeof(Key) > 4 && length_ < kBinsFrom) {
+    take_all(row);
+    std::nth_element(taken_.begin(), taken_.begin() + keep - 1, taken_.end());
+    taken_.resize(size_t(keep));
+    return std::sort(taken_.begin(), taken_.end());
+  }
   Ranked last;
   const int64_t rank[] = {keep - 1};
-  at_ranks_of<Key>(row, rank, &last);
+  if (length_ < kBinsFrom) bisect(row, rank, &last);
+  else at_ranks_of<Key>(row, rank, &last);
   const Key* keys = reinterpret_cast<const Key*>(keys_.data());
+  KeyBounds bounds{last.key, last.key};
   taken_.clear();
-  for (int64_t i = 0; i < length_; ++i)
-    if (Ranked element{keys[i], i}; !(last < element)) taken_.push_back(element);
-  sort(taken_, spare_);
+  for (int64_t i = 0; i < length_; ++i) {
+    Ranked element{keys[i], i};
+    if (last < element) continue;
+    taken_.push_back(element);
+    bounds.least = std::min(bounds.least, element.key);
+  }
+  sort(taken_, spare_, bounds);
 }
 
 std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
@@ -133,8 +163,8 @@ std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
     if (wide) take_many<uint64_t>(row, keep);
     else take_many<uint32_t>(row, keep);
   } else {
-    take_all(row);
-    sort(taken_, spare_);
+    KeyBounds bounds = take_all(row);
+    if (length_ > 0) sort(taken_, spare_, bounds);
   }
   return std::span(taken_).first(size_t(keep));
 }
@@ -177,10 +207,12 @@ Ranked RowSorter::mode(const void* row) {
 
 void RowSorter::at_ranks(const void* row, std::span<const int64_t> ranks, Ranked* out) {
   // Each bin costs another look at the keys; from some number on sorting all is less work.
-  constexpr size_t kManyRanks = 32;
+  constexpr size_t kManyRanks = 32, kFewRanks = 4;
   if (ranks.size() > kManyRanks) {
     std::span<const Ranked> sorted = first(row, length_);
     for (size_t i = 0; i < ranks.size(); ++i) out[i] = sorted[size_t(ranks[i])];
+  } else if (length_ < kBinsFrom && ranks.size() <= kFewRanks && dtype_size(dtype_) <= 4) {
+    bisect(row, ranks, out);
   } else if (length_ < kBinsFrom) {
     take_all(row);
     pick_ranks(taken_, 0, ranks, out);

@@ -60,13 +60,14 @@ class RowSorter {
   Ranked mode(const void* row);
 
  private:
-  void take_all(const void* row);
+  KeyBounds take_all(const void* row);  // of all keys
   template <class Key>
   KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
   template <class Key>
   void take_few(const void* row, int64_t keep);
   template <class Key>
   void take_many(const void* row, int64_t keep);
+  void bisect(const void* row, std::span<const int64_t> ranks, Ranked* out);
   template <class Key>
   void at_ranks_of(const void* row, std::span<const int64_t> ranks, Ranked* out);
 
