@@ -55,6 +55,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
     std::string best_error;
     int best_fit = -1;
+    bool is_misshapen = false;
     for (const OpEntry* entry : *self->overloads) {
       Arena arena;
       Call call(*entry, arena);
@@ -79,17 +80,18 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       if (call.fitted() > best_fit) {
         best_fit = call.fitted();
         best_error = call.error();
+        is_misshapen = call.is_misshapen();
       }
     }
     // Objects of other classes may take over an op that cannot read them.
     if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
-    std::string message = *self->name + "(): " + best_error;
+    std::string message = *self->name + "(): " + best_error + ".";
     if (self->overloads->size() > 1) {
-      message += ". It takes one of:";
+      message += " It takes one of:";
       for (const OpEntry* entry : *self->overloads)
         message += "\n  " + signature_text(entry->schema);
-    } else {
-      message += ".";
+    } else if (is_misshapen) {
+      message += " It takes " + signature_text((*self->overloads)[0]->schema) + ".";
     }
     PyErr_SetString(PyExc_TypeError, message.c_str());
     return nullptr;

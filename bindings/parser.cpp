@@ -296,8 +296,9 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     ++positional;
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     if (i >= positional)
-      return fail("takes " + std::to_string(positional) + " positional arguments but " +
-                  std::to_string(nargs) + " were given");
+      return fail_shape("takes " + std::to_string(positional) + " positional argument" +
+                        (positional == 1 ? "" : "s") + " but " + std::to_string(nargs) +
+                        " were given");
     const Arg& arg = schema_.args[size_t(i)];
     bool list = arg.type == ArgType::ints || arg.type == ArgType::ints_optional;
     // x.view(2, 3): the rest of the positional arguments is the list.
@@ -318,7 +319,7 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
   for (int i = 0; i < schema_.arg_count; ++i) {
     const Arg& arg = schema_.args[size_t(i)];
     if (!given_[size_t(i)] && !arg.has_default)
-      return fail("missing required argument '" + std::string(arg.name) + "'");
+      return fail_shape("missing required argument '" + std::string(arg.name) + "'");
     // A flag that an overload cannot do without is what chooses it.
     bool chooses = arg.type == ArgType::boolean && arg.keyword_only && !arg.has_default &&
                    !schema_.overload.empty();
@@ -331,7 +332,7 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
 bool Call::put(int i, PyObject* object) {
   const Arg& arg = schema_.args[size_t(i)];
   if (given_[size_t(i)])
-    return fail("got multiple values for argument '" + std::string(arg.name) + "'");
+    return fail_shape("got multiple values for argument '" + std::string(arg.name) + "'");
   given_[size_t(i)] = true;
   arena_.misfit = -1;
   if (!read_value(arg, object, arena_, values_[size_t(i)])) return fail(i, object);
@@ -385,12 +386,17 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
                   Py_TYPE(object)->tp_name);
     }
   }
-  return fail("got an unexpected keyword argument '" + std::string(name) + "'");
+  return fail_shape("got an unexpected keyword argument '" + std::string(name) + "'");
 }
 
 bool Call::fail(std::string message) {
   error_ = std::move(message);
   return false;
+}
+
+bool Call::fail_shape(std::string message) {
+  is_misshapen_ = true;
+  return fail(std::move(message));
 }
 
 bool Call::fail(int i, PyObject* object) {

@@ -50,8 +50,10 @@ class Call {
   const Value* values() const { return values_.data(); }
   const Extras& extras() const { return extras_; }
   const std::string& error() const { return error_; }
-  // Mistakes in the kind of call (not of a value's type) are worth more than a list of overloads.
+  // How many arguments were read: the overload that read most is the one that was meant.
   int fitted() const { return fitted_; }
+  // Whether names or number of the arguments were wrong, which the signature sets right.
+  bool is_misshapen() const { return is_misshapen_; }
 
  private:
   bool put(int i, PyObject* object);
@@ -59,6 +61,7 @@ class Call {
   bool put_tensors(PyObject* const* args, Py_ssize_t nargs);
   bool put_keyword(PyObject* key, PyObject* object);
   bool fail(std::string message);
+  bool fail_shape(std::string message);
   // In place of argument i, or of an item of it, stands this object.
   bool fail(int i, PyObject* object);
 
@@ -70,6 +73,7 @@ class Call {
   Extras extras_;
   std::string error_;
   int fitted_ = 0;
+  bool is_misshapen_ = false;
 };
 
 // The parameters as error messages and docstrings show them, or without their types.

@@ -134,7 +134,10 @@ class Optimizer:
 
         groups: list[Any] = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list")
+            raise ValueError(
+                f"{type(self).__name__}: optimizer got an empty parameter list. "
+                "A generator such as model.parameters() can be read once only; keep a list of it."
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -207,6 +210,8 @@ class Optimizer:
         name = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(f"{name}: param_group must be a dict, but got {type(param_group)}")
+        if "params" not in param_group:
+            raise KeyError(f"{name}: a parameter group needs 'params', but has {[*param_group]}")
         params = param_group["params"]
         if isinstance(params, Tensor):
             params = [params]

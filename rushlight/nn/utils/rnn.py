@@ -285,7 +285,8 @@ def pad_sequence(
         padding_side: "right" for padding after the end, "left" for padding before the start.
 
     Raises:
-        RuntimeError: if there are no sequences, or padding_side is another word.
+        RuntimeError: if there are no sequences, or they differ in more than their length, or
+            padding_side is another word.
 
     Example:
         >>> sequences = [torch.tensor([1, 2, 3]), torch.tensor([4])]
@@ -306,6 +307,12 @@ def pad_sequence(
             f"{padding_side}."
         )
     first = parts[0]
+    for part in parts:
+        if part.shape[1:] != first.shape[1:]:
+            raise RuntimeError(
+                f"pad_sequence: The sequences must have the same sizes after the first, but they "
+                f"have shapes {tuple(first.shape)} and {tuple(part.shape)}."
+            )
     lengths = rl.tensor([part.size(0) for part in parts])
     longest = int(lengths.max())
     exists = _below(lengths, longest).t()  # (batch, time)
