@@ -336,7 +336,7 @@ bool Call::put(int i, PyObject* object) {
   given_[size_t(i)] = true;
   arena_.misfit = -1;
   if (!read_value(arg, object, arena_, values_[size_t(i)])) return fail(i, object);
-  ++fitted_;
+  ++misfit_.fitted;
   return true;
 }
 
@@ -390,12 +390,12 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
 }
 
 bool Call::fail(std::string message) {
-  error_ = std::move(message);
+  misfit_.error = std::move(message);
   return false;
 }
 
 bool Call::fail_shape(std::string message) {
-  is_misshapen_ = true;
+  misfit_.is_of_shape = true;
   return fail(std::move(message));
 }
 

@@ -39,21 +39,26 @@ struct Extras {
   Layout layout = Layout::strided;
 };
 
+// Why the arguments of a call do not fit an overload.
+struct Misfit {
+  std::string error;
+  // How many were read before: the overload that read most is the one that was meant.
+  int fitted = -1;
+  // Whether names or number of the arguments are wrong, which the signature sets right.
+  bool is_of_shape = false;
+};
+
 // Reads the arguments of one call of one overload.
 class Call {
  public:
   Call(const OpEntry& entry, Arena& arena) : entry_(entry), schema_(entry.schema), arena_(arena) {}
 
-  // Fills values(); on failure error() says what does not fit.
+  // Fills values(); on failure misfit() says what does not fit.
   bool parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords);
 
   const Value* values() const { return values_.data(); }
   const Extras& extras() const { return extras_; }
-  const std::string& error() const { return error_; }
-  // How many arguments were read: the overload that read most is the one that was meant.
-  int fitted() const { return fitted_; }
-  // Whether names or number of the arguments were wrong, which the signature sets right.
-  bool is_misshapen() const { return is_misshapen_; }
+  const Misfit& misfit() const { return misfit_; }
 
  private:
   bool put(int i, PyObject* object);
@@ -71,9 +76,7 @@ class Call {
   std::array<Value, kMaxArgs> values_;
   std::array<bool, kMaxArgs> given_{};
   Extras extras_;
-  std::string error_;
-  int fitted_ = 0;
-  bool is_misshapen_ = false;
+  Misfit misfit_{.fitted = 0};
 };
 
 // The parameters as error messages and docstrings show them, or without their types.

@@ -5,6 +5,8 @@ Owns no state; the base class is optimizer.py, the step of a whole group _fused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import rushlight as rl
 from rushlight import Tensor
 
@@ -49,6 +51,8 @@ def check_lr(optimizer: str, lr: Any) -> None:
 
 def check_betas(optimizer: str, betas: Any) -> None:
     """Raises ValueError for the decay of a running mean that is not in [0, 1)."""
+    if not isinstance(betas, Iterable):
+        raise TypeError(f"{optimizer}: betas must be a tuple of numbers, got {betas!r}.")
     for i, beta in enumerate(betas):
         if not 0 <= beta < 1:
             raise ValueError(

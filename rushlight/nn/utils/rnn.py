@@ -244,6 +244,7 @@ def pad_packed_sequence(
         total_length: the time of the result, that of the longest sequence unless said.
 
     Raises:
+        TypeError: if sequence is not a PackedSequence.
         ValueError: if total_length is less than the longest sequence.
 
     Example:
@@ -252,6 +253,10 @@ def pad_packed_sequence(
         >>> padded.tolist(), lengths.tolist()
         ([[1, 2], [3, 0]], [2, 1])
     """
+    if not isinstance(sequence, PackedSequence):
+        raise TypeError(
+            f"pad_packed_sequence: expected a PackedSequence, got {type(sequence).__name__}."
+        )
     data, batch_sizes, _, places = sequence
     longest = len(batch_sizes)
     if total_length is not None and total_length < longest:
