@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/ceil_div.h"
 #include "core/device/philox.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
@@ -139,7 +140,7 @@ Tensor mask_sums(const Attention& a, DType dtype) {
   int64_t masks = std::max<int64_t>(1, checked_numel(batch_of(a.mask)));
   int64_t sharing = std::max<int64_t>(1, a.items() / masks);
   sizes.back() = a.keys();
-  sizes.insert(0, std::min(sharing, (kWanted + masks - 1) / masks));
+  sizes.insert(0, std::min(sharing, ceil_div(kWanted, masks)));
   return zeros(sizes, dtype, a.mask.device());
 }
 
