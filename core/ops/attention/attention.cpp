@@ -12,6 +12,7 @@
 #include "core/ops/operands.h"
 #include "core/ops/random/random_draw.h"
 #include "core/ops/random/random_kernels.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -210,9 +211,8 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value)
   CHECK(key.dtype() == query.dtype() && value.dtype() == query.dtype(),
         "query, key and value must have the same dtype, got ", dtype_name(query.dtype()), ", ",
         dtype_name(key.dtype()), " and ", dtype_name(value.dtype()), ".");
-  CHECK(key.device() == query.device() && value.device() == query.device(),
-        "query, key and value must be on the same device, got ", query.device(), ", ", key.device(),
-        " and ", value.device(), ".");
+  check_same_device(query, key, "key", "query");
+  check_same_device(query, value, "value", "query");
   CHECK(query.size(-1) == key.size(-1), "query ", query.sizes(), " and key ", key.sizes(),
         " must have the same number of features, got ", query.size(-1), " and ", key.size(-1), ".");
   CHECK(key.size(-2) == value.size(-2), "key ", key.sizes(), " and value ", value.sizes(),

@@ -4,6 +4,7 @@
 
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 #include "core/ops/shape/shape.h"
 #include "core/tensor/tile_loop.h"
 
@@ -14,14 +15,8 @@ Tensor as_vector(const Tensor& tensor) {
   return tensor.dim() ? tensor : alias(tensor, Shape{1}, Shape{1}, tensor.offset());
 }
 
-void check_beside(const Tensor& input, const Tensor& other) {
-  CHECK(input.device() == other.device(),
-        "Expected all tensors to be on the same device, but found at least two devices, ",
-        input.device(), " and ", other.device(), "!");
-}
-
 Tensor checked_index(const Tensor& input, const Tensor& index) {
-  check_beside(input, index);
+  check_same_device(input, index, "index");
   CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32 || index.numel() == 0,
         "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
   return to_dtype(as_vector(index), DType::int64);
@@ -169,7 +164,7 @@ void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const 
   size_t d = size_t(wrap_dim(dim, self.dim()));
   CHECK(src.dtype() == input.dtype(), "Expected self.dtype to be equal to src.dtype, got ",
         dtype_name(input.dtype()), " and ", dtype_name(src.dtype()));
-  check_beside(input, src);
+  check_same_device(input, src, "src");
   if (index.numel() == 0) return;
   Tensor values = as_vector(may_overlap(input, src) ? clone_dense(src) : src);
   check_fits(places.sizes(), self.sizes(), d, "self");

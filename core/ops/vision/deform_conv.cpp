@@ -3,6 +3,7 @@
 //
 // Source: Zhu et al., "Deformable ConvNets v2", 2018; without a mask it is their first version.
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -29,8 +30,7 @@ void check_operand(const Tensor& input, const Tensor& other, const char* name, i
   if (!other.defined()) return;
   CHECK(other.dim() == dims, name, " must have ", dims, " dims, but has shape ", other.sizes(),
         ".");
-  CHECK(other.device() == input.device(), "Expected all tensors to be on the same device, but ",
-        "input is on ", input.device(), " and ", name, " on ", other.device(), ".");
+  check_same_device(input, other, name);
   CHECK(other.dtype() == input.dtype(), "expected ", name, " to have the same type as input, but ",
         "they are ", dtype_name(other.dtype()), " and ", dtype_name(input.dtype()), ".");
 }
