@@ -42,11 +42,6 @@ Tensor scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const
   return call<"scatter_", Tensor>(input, dim, index, src, reduce);
 }
 
-void check_has_values(const Tensor& tensor) {
-  CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,
-        "not implemented for tensors on meta, whose shape would depend on values.");
-}
-
 // A number as the values to scatter.
 Tensor repeated_value(const Tensor& input, const Tensor& index, const Scalar& value) {
   return expand(full({}, value, input.dtype(), input.device()), index.sizes());
@@ -126,10 +121,7 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
                      std::string_view reduce, bool include_self) {
   CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
         "reduce argument must be either prod, mean, amax or amin, got '", reduce, "'.");
-  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, got shape ",
-        index.sizes());
-  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
-        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  check_index_vector(index);
   Tensor target = input.dim() ? input : view(input, Shape{1});
   Tensor slices = source.dim() ? source : view(source, Shape{1});
   int64_t d = wrap_dim(dim, target.dim());

@@ -13,10 +13,7 @@ constexpr DTypeSet integers([](DType t) { return is_integral(t); });
 // `index` at dim, whole dims before it.
 std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index) {
   size_t d = size_t(wrap_dim(dim, input.dim()));
-  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, but got shape ",
-        index.sizes());
-  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
-        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  check_index_vector(index);
   std::vector<Tensor> indices(d + 1);
   indices[d] = index.dim() ? index : reshape(index, Shape{1});
   return indices;
