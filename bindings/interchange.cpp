@@ -13,6 +13,15 @@
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
+
+const char* why_without_memory(const Tensor& tensor) {
+  if (tensor.is_sparse()) return "the tensor is sparse; use .to_dense() first";
+  if (!tensor.is_hollow()) return nullptr;
+  return is_lifted(tensor)
+             ? "a tensor inside vmap or forward mode has no memory; return it first"
+             : "the class of the tensor has a __torch_dispatch__; ask the tensors inside";
+}
+
 namespace {
 
 // ---- formats ------------------------------------------------------------------------------------
@@ -64,11 +73,7 @@ int fill_view(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   };
   if (!t.device().is_cpu()) return refuse("the tensor is not on the CPU; use .cpu() first");
-  if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
-  if (t.is_hollow())
-    return refuse(is_lifted(t)
-                      ? "a tensor inside vmap or forward mode has no memory; return it first"
-                      : "the class of the tensor has a __torch_dispatch__; ask the tensors inside");
+  if (const char* why = why_without_memory(t)) return refuse(why);
   const char* format = format_of(t.dtype());
   if (!format) return refuse("the dtype has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t) && is_grad_enabled())

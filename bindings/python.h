@@ -239,6 +239,8 @@ Tensor tensor_from_array(PyObject* array, bool copy);
 // A tensor on memory that is there already.
 Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype);
 PyObject* tensor_to_array(const Tensor& tensor);
+// Why a tensor has no memory that others could look at, and what has; null if it has one.
+const char* why_without_memory(const Tensor& tensor);
 // What others need to look at a tensor's memory, which stays where it is while this lives.
 struct Exported {
   BorrowedStorage storage;
