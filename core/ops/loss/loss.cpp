@@ -95,6 +95,10 @@ void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& w
         other_batch ? ErrorKind::kValue : ErrorKind::kRuntime, "Expected target size ",
         without_class(sizes), " for input ", sizes, ", got ", target.sizes(),
         ". It holds one class for each position of input.");
+  check_class_weight(weight, classes);
+}
+
+void check_class_weight(const Tensor& weight, int64_t classes) {
   CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
         "weight tensor should be defined either for all ", classes,
         " classes or no classes but got weight tensor of shape: ",
