@@ -681,7 +681,7 @@ def test_other_devices_are_refused_where_there_is_something_to_move() -> None:
 
 
 def test_errors_name_methods_after_the_class_that_users_know() -> None:
-    calls: dict[str, Any] = {
+    calls = {
         "Module.load_state_dict": nn.Linear(1, 1).load_state_dict,
         "Module.register_buffer": nn.Linear(1, 1).register_buffer,
         "Tensor.numpy": torch.ones(1).numpy,
