@@ -404,8 +404,12 @@ bool Call::fail(int i, PyObject* object) {
   std::string text = "argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
                      ") must be " + type_text(arg);
   bool is_list = PyTuple_Check(object) || PyList_Check(object);
-  if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object))
-    return fail(text + ", not " + Py_TYPE(object)->tp_name);
+  if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object)) {
+    // NumPy's classes and names of dtypes are what people pass.
+    const char* example =
+        arg.type == ArgType::dtype_optional ? ". Pass torch.float32, for example" : "";
+    return fail(text + ", not " + Py_TYPE(object)->tp_name + example);
+  }
   PyObject* item = PySequence_Fast_GET_ITEM(object, arena_.misfit);
   return fail(text + ", but found element of type " + Py_TYPE(item)->tp_name + " at pos " +
               std::to_string(arena_.misfit));
