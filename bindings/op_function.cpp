@@ -233,13 +233,6 @@ void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, cons
 
 }  // namespace
 
-const OpEntry& op_entry(std::string_view name, std::string_view overload) {
-  for (const OpEntry& entry : op_table())
-    if (entry.schema.name == name && entry.schema.overload == overload) return entry;
-  CHECK(false, "there is no op ", name);
-  __builtin_unreachable();
-}
-
 // _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
 void add_ops(PyObject* module) {
   checked(PyType_Ready(&OpFunctionType));

@@ -137,8 +137,6 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
   return input.dim() ? out : view(out, Shape{});
 }
 
-}  // namespace
-
 Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
   Tensor self = as_vector(input), places = checked_index(input, index);
   size_t d = size_t(wrap_dim(dim, self.dim()));
@@ -149,6 +147,8 @@ Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
   (out.device().is_cuda() ? gather_cuda : gather_cpu)(self, d, places, as_vector(out));
   return out;
 }
+
+}  // namespace
 
 void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                    Scatter how) {
