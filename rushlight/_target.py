@@ -36,8 +36,8 @@ def read_target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any
             device = _C.device(device)
         except RuntimeError:
             if isinstance(getattr(_C, str(device), None), _C.dtype):
-                raise TypeError(
-                    f"to(): '{device}' is not a device. For the dtype, pass torch.{device}."
+                raise RuntimeError(
+                    f"to(): Invalid device string: '{device}'. For the dtype, pass torch.{device}."
                 ) from None
             raise
     if dtype is not None and not isinstance(dtype, _C.dtype):
