@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-
 
 def name_after(cls: type) -> None:
     """Gives the methods that a class has from its bases its name: errors and profiles show it.
@@ -18,8 +16,9 @@ def name_after(cls: type) -> None:
         Traceback (most recent call last):
         TypeError: Whole.add() missing 1 required positional argument: 'number'
     """
+    function = type(name_after)
     for part in cls.__mro__[1:]:
         for method in vars(part).values():
-            if isinstance(method, FunctionType) and method.__qualname__.startswith(part.__name__):
+            if isinstance(method, function) and method.__qualname__.startswith(part.__name__):
                 method.__qualname__ = f"{cls.__name__}.{method.__name__}"
                 method.__module__ = cls.__module__
