@@ -98,6 +98,14 @@ const char* type_text(const Arg& arg) {
   return "";
 }
 
+// What to pass in place of what people often pass: names of dtypes, lists and arrays.
+std::string advice(const Arg& arg, PyObject* object) {
+  if (arg.type == ArgType::dtype_optional) return ". Pass torch.float32, for example";
+  bool is_tensor = arg.type == ArgType::tensor || arg.type == ArgType::tensor_optional;
+  if (!is_tensor || !PySequence_Check(object) || PyUnicode_Check(object)) return "";
+  return ". Pass torch.as_tensor(" + std::string(arg.name) + ")";
+}
+
 bool is_optional(ArgType type) {
   using enum ArgType;
   switch (type) {
@@ -405,10 +413,7 @@ bool Call::fail(int i, PyObject* object) {
                      ") must be " + type_text(arg);
   bool is_list = PyTuple_Check(object) || PyList_Check(object);
   if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object)) {
-    // NumPy's classes and names of dtypes are what people pass.
-    const char* example =
-        arg.type == ArgType::dtype_optional ? ". Pass torch.float32, for example" : "";
-    return fail(text + ", not " + Py_TYPE(object)->tp_name + example);
+    return fail(text + ", not " + Py_TYPE(object)->tp_name + advice(arg, object));
   }
   PyObject* item = PySequence_Fast_GET_ITEM(object, arena_.misfit);
   return fail(text + ", but found element of type " + Py_TYPE(item)->tp_name + " at pos " +
