@@ -289,6 +289,13 @@ PyObject* set_disabled(PyObject*, PyObject* value) {
   return PyBool_FromLong(before);
 }
 
+// Whether a class has a __torch_dispatch__ of its own.
+bool class_dispatches(PyTypeObject* type) {
+  PyTypeObject* meta = Py_TYPE(type);
+  if (meta != &TensorMetaType && !PyType_IsSubtype(meta, &TensorMetaType)) return false;
+  return reinterpret_cast<TensorMeta*>(type)->dispatches;
+}
+
 // (cls, like, storage_offset, device, requires_grad): a tensor of the sizes, strides and dtype of
 // `like`, which is on meta.
 PyObject* make_wrapper(PyObject*, PyObject* all) {
@@ -360,12 +367,6 @@ PyMethodDef methods[] = {
     {}};
 
 }  // namespace
-
-bool class_dispatches(PyTypeObject* type) {
-  PyTypeObject* meta = Py_TYPE(type);
-  if (meta != &TensorMetaType && !PyType_IsSubtype(meta, &TensorMetaType)) return false;
-  return reinterpret_cast<TensorMeta*>(type)->dispatches;
-}
 
 PyObject* wrap_in_class(PyTypeObject* type, const Tensor& tensor) {
   CHECK(!tensor.impl()->py_object, ErrorKind::kType, "a tensor of ",

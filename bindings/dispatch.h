@@ -10,8 +10,6 @@
 
 namespace rushlight::python {
 
-// Whether a class has a __torch_dispatch__ of its own.
-bool class_dispatches(PyTypeObject* type);
 // The Python object of a fresh tensor as one of a class.
 PyObject* wrap_in_class(PyTypeObject* type, const Tensor& tensor);
 

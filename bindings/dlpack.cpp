@@ -7,7 +7,6 @@
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/device/cuda.h"
-#include "core/tensor/lift.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -138,12 +137,7 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     if (gradient_edge_exists(t))
       return refuse("Can't export tensors that require gradient, use tensor.detach()");
     if (t.device().is_meta()) return refuse("Cannot pack tensors on meta, which have no data.");
-    if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
-    if (t.is_hollow())
-      return refuse(
-          is_lifted(t)
-              ? "a tensor inside vmap or forward mode has no memory; return it first"
-              : "the class of the tensor has a __torch_dispatch__; ask the tensors inside");
+    if (const char* why = why_without_memory(t)) return refuse(why);
     if (copy) t = clone_dense(t);
     if (versioned) {
       auto* managed = export_tensor<DlManagedVersioned>(t);

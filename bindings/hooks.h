@@ -53,8 +53,6 @@ int visit_hooks(const NodePtr& node, visitproc visit, void* arg);
 void drop_hooks(const Tensor& tensor);
 void drop_hooks(const NodePtr& node);
 
-// The Python object of a node: a new reference, None for no node.
-PyObject* wrap_node(const NodePtr& node);
 // The user's notes on a node: a dict, borrowed.
 PyObject* metadata_of(Node& node);
 // The node in `object`, or null when it is not one.

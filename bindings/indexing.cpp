@@ -103,17 +103,14 @@ class Reader {
         items.push_back(prepare(PyTuple_GET_ITEM(index, i)));
         consumed += dims_of(items.back().get());
       }
-      CHECK(consumed <= result_.view.dim(), ErrorKind::kIndex,
-            "too many indices for tensor of dimension ", result_.view.dim());
+      CHECK(consumed <= original_dims_, ErrorKind::kIndex,
+            "too many indices for tensor of dimension ", original_dims_, " (got ", consumed, ")");
       for (size_t i = 0; i < items.size(); ++i) apply(items[i].get(), consumed);
     } else {
       Ref item = prepare(index);
       int64_t consumed = dims_of(item.get());
-      CHECK(consumed <= result_.view.dim() || is_tensor(item.get()), ErrorKind::kIndex,
-            result_.view.dim() == 0
-                ? "invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number."
-                : "too many indices for tensor of dimension ",
-            result_.view.dim() == 0 ? "" : std::to_string(result_.view.dim()));
+      CHECK(original_dims_ > 0 || consumed == 0 || is_tensor(item.get()), ErrorKind::kIndex,
+            "invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number.");
       apply(item.get(), consumed);
     }
     return std::move(result_);
@@ -140,6 +137,8 @@ class Reader {
     return nonzero(mask);
   }
   static Tensor to_int64(const Tensor& t) { return cast(t, DType::int64); }
+  // Where dim_ stands in the indexed tensor: numbers before it took dims away, None added some.
+  int64_t original_dim() const { return dim_ + original_dims_ - result_.view.dim(); }
 
   void apply(PyObject* item, int64_t consumed) {
     Tensor& view = result_.view;
@@ -161,7 +160,7 @@ class Reader {
     } else if (read_int(item, number)) {
       int64_t size = view.size(dim_);
       CHECK(number >= -size && number < size, ErrorKind::kIndex, "index ", number,
-            " is out of bounds for dimension ", dim_, " with size ", size);
+            " is out of bounds for dimension ", original_dim(), " with size ", size);
       view = select(view, dim_, number);
     } else {
       CHECK(false, ErrorKind::kIndex,

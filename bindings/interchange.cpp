@@ -13,6 +13,15 @@
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
+
+const char* why_without_memory(const Tensor& tensor) {
+  if (tensor.is_sparse()) return "the tensor is sparse; use .to_dense() first";
+  if (!tensor.is_hollow()) return nullptr;
+  return is_lifted(tensor)
+             ? "a tensor inside vmap or forward mode has no memory; return it first"
+             : "the class of the tensor has a __torch_dispatch__; ask the tensors inside";
+}
+
 namespace {
 
 // ---- formats ------------------------------------------------------------------------------------
@@ -64,11 +73,7 @@ int fill_view(PyObject* self, Py_buffer* view, int flags) {
     return -1;
   };
   if (!t.device().is_cpu()) return refuse("the tensor is not on the CPU; use .cpu() first");
-  if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
-  if (t.is_hollow())
-    return refuse(is_lifted(t)
-                      ? "a tensor inside vmap or forward mode has no memory; return it first"
-                      : "the class of the tensor has a __torch_dispatch__; ask the tensors inside");
+  if (const char* why = why_without_memory(t)) return refuse(why);
   const char* format = format_of(t.dtype());
   if (!format) return refuse("the dtype has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t) && is_grad_enabled())
@@ -181,6 +186,21 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+PyObject* tensor_to_array(const Tensor& tensor) {
+  CHECK(tensor.device().is_cpu(), ErrorKind::kType, "can't convert ", tensor.device(),
+        " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  if (is_lifted(tensor)) throw NeedsElements(tensor);
+  CHECK(!gradient_edge_exists(tensor) || !is_grad_enabled(),
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType ",
+        tensor.dtype() == DType::bfloat16 ? "BFloat16" : dtype_name(tensor.dtype()),
+        ". Use tensor.float().numpy().");
+  Ref module(checked(PyImport_ImportModule("numpy")));
+  Ref object(wrap(tensor));
+  Ref view(checked(PyMemoryView_FromObject(object.get())));
+  return checked(PyObject_CallMethod(module.get(), "asarray", "O", view.get()));
+}
+
 PyObject* numpy(PyObject*, PyObject* self) {
   return guarded([&] { return tensor_to_array(expect_tensor(self, "self")); });
 }
@@ -272,21 +292,6 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
   int64_t bytes = storage_bytes_needed(sizes, strides, 0, size_t(view->itemsize));
   void* begin = view->buf;
   return from_storage(wrap_buffer(std::move(view), begin, size_t(bytes)), sizes, strides, dtype);
-}
-
-PyObject* tensor_to_array(const Tensor& tensor) {
-  CHECK(tensor.device().is_cpu(), ErrorKind::kType, "can't convert ", tensor.device(),
-        " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
-  if (is_lifted(tensor)) throw NeedsElements(tensor);
-  CHECK(!gradient_edge_exists(tensor) || !is_grad_enabled(),
-        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType ",
-        tensor.dtype() == DType::bfloat16 ? "BFloat16" : dtype_name(tensor.dtype()),
-        ". Use tensor.float().numpy().");
-  Ref module(checked(PyImport_ImportModule("numpy")));
-  Ref object(wrap(tensor));
-  Ref view(checked(PyMemoryView_FromObject(object.get())));
-  return checked(PyObject_CallMethod(module.get(), "asarray", "O", view.get()));
 }
 
 void install_buffer(PyTypeObject& type) { type.tp_as_buffer = &buffer_methods; }

@@ -109,6 +109,16 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     return input_grads.size() == 1 ? wrap(input_grads[0]) : wrap_tuple(input_grads);
   });
 }
+// The Python object of a node: a new reference, None for no node.
+PyObject* wrap_node(const NodePtr& node) {
+  if (!node) Py_RETURN_NONE;
+  if (node->py_object) return Py_NewRef(static_cast<PyObject*>(node->py_object));
+  PyTypeObject* type = class_named(node->name());
+  PyObject* object = checked(type->tp_alloc(type, 0));
+  new (&reinterpret_cast<PyNode*>(object)->node) NodePtr(node);
+  node->py_object = object;
+  return object;
+}
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
     const auto& edges = node_of(self)->edges;
@@ -249,16 +259,6 @@ PyMethodDef methods[] = {
     {}};
 
 }  // namespace
-
-PyObject* wrap_node(const NodePtr& node) {
-  if (!node) Py_RETURN_NONE;
-  if (node->py_object) return Py_NewRef(static_cast<PyObject*>(node->py_object));
-  PyTypeObject* type = class_named(node->name());
-  PyObject* object = checked(type->tp_alloc(type, 0));
-  new (&reinterpret_cast<PyNode*>(object)->node) NodePtr(node);
-  node->py_object = object;
-  return object;
-}
 
 PyObject* metadata_of(Node& node) {
   std::shared_ptr<void>& metadata = node.make_hooks().metadata;

@@ -37,6 +37,18 @@ bool read_named(Call& call, PyObject* const* args, Py_ssize_t nargs, PyObject* k
   }
 }
 
+// Why no overload takes the arguments, and what would be taken where that is not said by it.
+std::string said_of(const PyOpFunction& self, const Misfit& nearest) {
+  std::string text = nearest.error + ".";
+  if (self.overloads->size() > 1) {
+    text += " It takes one of:";
+    for (const OpEntry* entry : *self.overloads) text += "\n  " + signature_text(entry->schema);
+  } else if (nearest.is_of_shape) {
+    text += " It takes " + signature_text((*self.overloads)[0]->schema) + ".";
+  }
+  return text;
+}
+
 // np.max(t, axis=0) calls t.max(axis=0, out=None), and wants the values alone.
 bool is_numpys(Py_ssize_t nargs, PyObject* keywords) {
   if (nargs != 1 || !keywords || PyTuple_GET_SIZE(keywords) < 2) return false;
@@ -53,8 +65,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
     Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
     if (mode_count || some_argument_takes_over(args, nargs, keywords)) [[unlikely]]
       if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
-    std::string best_error;
-    int best_fit = -1;
+    Misfit nearest;
     for (const OpEntry* entry : *self->overloads) {
       Arena arena;
       Call call(*entry, arena);
@@ -76,22 +87,11 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
           return wrap(std::get<std::vector<Tensor>>(result)[0]);
         return to_python(*entry, std::move(result));
       }
-      if (call.fitted() > best_fit) {
-        best_fit = call.fitted();
-        best_error = call.error();
-      }
+      if (call.misfit().fitted > nearest.fitted) nearest = call.misfit();
     }
     // Objects of other classes may take over an op that cannot read them.
     if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
-    std::string message = *self->name + "(): " + best_error;
-    if (self->overloads->size() > 1) {
-      message += ". It takes one of:";
-      for (const OpEntry* entry : *self->overloads)
-        message += "\n  " + signature_text(entry->schema);
-    } else {
-      message += ".";
-    }
-    PyErr_SetString(PyExc_TypeError, message.c_str());
+    PyErr_SetString(PyExc_TypeError, (*self->name + "(): " + said_of(*self, nearest)).c_str());
     return nullptr;
   });
 }
@@ -122,11 +122,8 @@ PyObject* op_text_signature(PyObject* self, void*) {
 }
 // inspect reads the text by itself only of descriptors, as methods are.
 PyObject* op_signature(PyObject* self, void*) {
-  PyObject* module = PyImport_ImportModule("rushlight._signatures");
-  if (module == nullptr) return nullptr;
-  PyObject* signature = PyObject_CallMethod(module, "of_op", "O", self);
-  Py_DECREF(module);
-  return signature;
+  Ref module(PyImport_ImportModule("rushlight._signatures"));
+  return module ? PyObject_CallMethod(module.get(), "of_op", "O", self) : nullptr;
 }
 PyObject* op_module(PyObject* self, void*) {
   std::string home = (*reinterpret_cast<PyOpFunction*>(self)->overloads)[0]->home;
@@ -235,13 +232,6 @@ void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, cons
 }
 
 }  // namespace
-
-const OpEntry& op_entry(std::string_view name, std::string_view overload) {
-  for (const OpEntry& entry : op_table())
-    if (entry.schema.name == name && entry.schema.overload == overload) return entry;
-  CHECK(false, "there is no op ", name);
-  __builtin_unreachable();
-}
 
 // _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
 void add_ops(PyObject* module) {

@@ -116,6 +116,14 @@ const char* type_text(const Arg& arg) {
   return "";
 }
 
+// What to pass in place of what people often pass: names of dtypes, lists and arrays.
+std::string advice(const Arg& arg, PyObject* object) {
+  if (arg.type == ArgType::dtype_optional) return ". Pass torch.float32, for example";
+  bool is_tensor = arg.type == ArgType::tensor || arg.type == ArgType::tensor_optional;
+  if (!is_tensor || !PySequence_Check(object) || PyUnicode_Check(object)) return "";
+  return ". Pass torch.as_tensor(" + std::string(arg.name) + ")";
+}
+
 bool read_ints(PyObject* object, int expand_to, Arena& arena, Value& out) {
   int64_t one;
   if (PyTuple_Check(object) || PyList_Check(object)) {
@@ -296,8 +304,9 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     ++positional;
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     if (i >= positional)
-      return fail("takes " + std::to_string(positional) + " positional arguments but " +
-                  std::to_string(nargs) + " were given");
+      return fail_shape("takes " + std::to_string(positional) + " positional argument" +
+                        (positional == 1 ? "" : "s") + " but " + std::to_string(nargs) +
+                        " were given");
     const Arg& arg = schema_.args[size_t(i)];
     bool list = arg.type == ArgType::ints || arg.type == ArgType::ints_optional;
     // x.view(2, 3): the rest of the positional arguments is the list.
@@ -318,7 +327,7 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
   for (int i = 0; i < schema_.arg_count; ++i) {
     const Arg& arg = schema_.args[size_t(i)];
     if (!given_[size_t(i)] && !arg.has_default)
-      return fail("missing required argument '" + std::string(arg.name) + "'");
+      return fail_shape("missing required argument '" + std::string(arg.name) + "'");
     // A flag that an overload cannot do without is what chooses it.
     bool chooses = arg.type == ArgType::boolean && arg.keyword_only && !arg.has_default &&
                    !schema_.overload.empty();
@@ -331,11 +340,11 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
 bool Call::put(int i, PyObject* object) {
   const Arg& arg = schema_.args[size_t(i)];
   if (given_[size_t(i)])
-    return fail("got multiple values for argument '" + std::string(arg.name) + "'");
+    return fail_shape("got multiple values for argument '" + std::string(arg.name) + "'");
   given_[size_t(i)] = true;
   arena_.misfit = -1;
   if (!read_value(arg, object, arena_, values_[size_t(i)])) return fail(i, object);
-  ++fitted_;
+  ++misfit_.fitted;
   return true;
 }
 
@@ -385,12 +394,17 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
                   Py_TYPE(object)->tp_name);
     }
   }
-  return fail("got an unexpected keyword argument '" + std::string(name) + "'");
+  return fail_shape("got an unexpected keyword argument '" + std::string(name) + "'");
 }
 
 bool Call::fail(std::string message) {
-  error_ = std::move(message);
+  misfit_.error = std::move(message);
   return false;
+}
+
+bool Call::fail_shape(std::string message) {
+  misfit_.is_of_shape = true;
+  return fail(std::move(message));
 }
 
 bool Call::fail(int i, PyObject* object) {
@@ -398,8 +412,9 @@ bool Call::fail(int i, PyObject* object) {
   std::string text = "argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
                      ") must be " + type_text(arg);
   bool is_list = PyTuple_Check(object) || PyList_Check(object);
-  if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object))
-    return fail(text + ", not " + Py_TYPE(object)->tp_name);
+  if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object)) {
+    return fail(text + ", not " + Py_TYPE(object)->tp_name + advice(arg, object));
+  }
   PyObject* item = PySequence_Fast_GET_ITEM(object, arena_.misfit);
   return fail(text + ", but found element of type " + Py_TYPE(item)->tp_name + " at pos " +
               std::to_string(arena_.misfit));

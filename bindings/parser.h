@@ -39,19 +39,26 @@ struct Extras {
   Layout layout = Layout::strided;
 };
 
+// Why the arguments of a call do not fit an overload.
+struct Misfit {
+  std::string error;
+  // How many were read before: the overload that read most is the one that was meant.
+  int fitted = -1;
+  // Whether names or number of the arguments are wrong, which the signature sets right.
+  bool is_of_shape = false;
+};
+
 // Reads the arguments of one call of one overload.
 class Call {
  public:
   Call(const OpEntry& entry, Arena& arena) : entry_(entry), schema_(entry.schema), arena_(arena) {}
 
-  // Fills values(); on failure error() says what does not fit.
+  // Fills values(); on failure misfit() says what does not fit.
   bool parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords);
 
   const Value* values() const { return values_.data(); }
   const Extras& extras() const { return extras_; }
-  const std::string& error() const { return error_; }
-  // Mistakes in the kind of call (not of a value's type) are worth more than a list of overloads.
-  int fitted() const { return fitted_; }
+  const Misfit& misfit() const { return misfit_; }
 
  private:
   bool put(int i, PyObject* object);
@@ -59,6 +66,7 @@ class Call {
   bool put_tensors(PyObject* const* args, Py_ssize_t nargs);
   bool put_keyword(PyObject* key, PyObject* object);
   bool fail(std::string message);
+  bool fail_shape(std::string message);
   // In place of argument i, or of an item of it, stands this object.
   bool fail(int i, PyObject* object);
 
@@ -68,8 +76,7 @@ class Call {
   std::array<Value, kMaxArgs> values_;
   std::array<bool, kMaxArgs> given_{};
   Extras extras_;
-  std::string error_;
-  int fitted_ = 0;
+  Misfit misfit_{.fitted = 0};
 };
 
 // Whether it takes None.

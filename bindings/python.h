@@ -207,7 +207,6 @@ PyTypeObject* make_return_type(const std::string& name, const std::vector<std::s
 PyObject* find_return_type(std::string_view name);
 // Calls one op of the table with its parsed arguments, the way Python code would.
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace);
-const OpEntry& op_entry(std::string_view name, std::string_view overload = "");
 // Values for all arguments of an op, the defaults filled in.
 const Value* op_defaults(const OpEntry& entry);
 
@@ -238,7 +237,8 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype);
 Tensor tensor_from_array(PyObject* array, bool copy);
 // A tensor on memory that is there already.
 Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype);
-PyObject* tensor_to_array(const Tensor& tensor);
+// Why a tensor has no memory that others could look at, and what has; null if it has one.
+const char* why_without_memory(const Tensor& tensor);
 // What others need to look at a tensor's memory, which stays where it is while this lives.
 struct Exported {
   BorrowedStorage storage;

@@ -105,12 +105,18 @@ PyObject* no_args(PyObject* self, PyObject*) {
 }
 
 // size() is the shape, size(dim) one of it; stride() likewise.
-PyObject* shape_or_one(PyObject* dim, const Shape& list, PyObject* (*whole)(ShapeRef)) {
+PyObject* shape_or_one(const char* name, PyObject* dim, const Shape& list,
+                       PyObject* (*whole)(ShapeRef)) {
   if (!dim || dim == Py_None) return whole(list);
-  int64_t d;
-  CHECK(read_int(dim, d), ErrorKind::kType, "argument 'dim' must be int, not ",
-        Py_TYPE(dim)->tp_name);
-  return PyLong_FromLongLong(list[size_t(wrap_dim(d, int64_t(list.size())))]);
+  try {
+    int64_t d;
+    CHECK(read_int(dim, d), ErrorKind::kType, "argument 'dim' must be int, not ",
+          Py_TYPE(dim)->tp_name);
+    return PyLong_FromLongLong(list[size_t(wrap_dim(d, int64_t(list.size())))]);
+  } catch (Error& error) {
+    error.name_op(name);
+    throw;
+  }
 }
 PyObject* stride_tuple(ShapeRef strides) {
   PyObject* tuple = checked(PyTuple_New(Py_ssize_t(strides.size())));
@@ -127,12 +133,14 @@ PyObject* one_argument(PyObject* args, PyObject* kwargs, const char* name) {
 }
 PyObject* tensor_size(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).sizes(), wrap_size);
+    PyObject* dim = one_argument(args, kwargs, "dim");
+    return shape_or_one("size", dim, unwrap(self).sizes(), wrap_size);
   });
 }
 PyObject* tensor_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).strides(), stride_tuple);
+    PyObject* dim = one_argument(args, kwargs, "dim");
+    return shape_or_one("stride", dim, unwrap(self).strides(), stride_tuple);
   });
 }
 PyObject* tensor_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {

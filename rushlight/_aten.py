@@ -118,25 +118,6 @@ def native_group_norm(
     return output, mean, (var + eps).rsqrt()
 
 
-def convolution(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> Tensor:
-    """A convolution, or a transposed one, in as many dims as there are strides."""
-    name = f"conv{'_transpose' if transposed else ''}{input.dim() - 2}d"
-    function = getattr(rl.nn.functional, name)
-    if transposed:
-        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return function(input, weight, bias, stride, padding, dilation, groups)
-
-
 def nll_loss_forward(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
@@ -164,7 +145,6 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "_unsafe_view": Tensor.view,
     "alias": lambda input: input.view_as(input),
     "col2im": rl.nn.functional.fold,
-    "convolution": convolution,
     "im2col": rl.nn.functional.unfold,
     "index": _index,
     "lift_fresh": lambda input: input,

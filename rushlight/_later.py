@@ -11,31 +11,36 @@ if TYPE_CHECKING:
 
 
 def imports(
-    package: str, submodules: Iterable[str] = (), names_in: Mapping[str, str] | None = None
+    module: str,
+    submodules: Iterable[str] = (),
+    names_in: Mapping[str, str] | None = None,
+    package: str | None = None,
 ) -> Callable[[str], Any]:
-    """Makes the __getattr__ of a package that imports what it is asked for.
+    """Makes the __getattr__ of a module that imports what it is asked for.
 
     Args:
-        package: its __name__.
+        module: its __name__.
         submodules: the names of submodules.
-        names_in: names that are the package's too, in one text for each submodule that has them.
+        names_in: names that are the module's too, in one text for each submodule that has them.
+        package: where the submodules are, if not in the module itself.
 
     Example:
         >>> find = imports("rushlight.optim", names_in={"_muon": "Muon"})
         >>> find("Muon").__name__
         'Muon'
     """
-    homes = {name: module for module, names in (names_in or {}).items() for name in names.split()}
+    package = package or module
+    homes = {name: home for home, names in (names_in or {}).items() for name in names.split()}
 
     def find(name: str) -> Any:
         import importlib
 
         if name in homes:
             value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
-            setattr(sys.modules[package], name, value)
+            setattr(sys.modules[module], name, value)
             return value
         if name in submodules:
             return importlib.import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return find

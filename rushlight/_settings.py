@@ -67,6 +67,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         1
         >>> torch.set_deterministic_debug_mode(0)
     """
+    mode = read_debug_mode(debug_mode)
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def read_debug_mode(debug_mode: int | str) -> int:
+    """Returns 0, 1 or 2, for these or for "default", "warn" and "error"."""
     if not isinstance(debug_mode, str | int):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -75,12 +81,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
                 f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
                 f"{debug_mode}"
             )
-        debug_mode = _DEBUG_MODES.index(debug_mode)
+        return _DEBUG_MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(
             f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
         )
-    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+    return debug_mode
 
 
 def get_deterministic_debug_mode() -> int:

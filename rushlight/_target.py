@@ -32,7 +32,14 @@ def read_target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any
             raise TypeError(
                 "to(): expected a dtype, a device or a Tensor, got " + type(device).__name__
             )
-        device = _C.device(device)
+        try:
+            device = _C.device(device)
+        except RuntimeError:
+            if isinstance(getattr(_C, str(device), None), _C.dtype):
+                raise RuntimeError(
+                    f"to(): Invalid device string: '{device}'. For the dtype, pass torch.{device}."
+                ) from None
+            raise
     if dtype is not None and not isinstance(dtype, _C.dtype):
         if not isinstance(dtype, type) or dtype not in _OF_TYPES:
             raise TypeError(f"to(): expected a dtype, got {dtype!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rushlight import _C, _layout
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
+from rushlight._parts import name_after
 from rushlight._quantized_methods import QuantizedMethods
 from rushlight._target import read_target
 from rushlight._tensor_memory import MemoryMethods
@@ -553,4 +554,5 @@ for _name, _dtype in _CONVERSIONS.items():
     setattr(Tensor, _name, _conversion(_name, _dtype))
 
 _C._set_tensor_class(Tensor)
+name_after(Tensor)
 tell_of_members(Tensor)

@@ -13,14 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from grouping import each
+from memory import resident_kb
 
 import rushlight as torch
 from rushlight import _C
-
-
-def resident_kb() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * (os.sysconf("SC_PAGE_SIZE") // 1024)
 
 
 @pytest.mark.not_sanitized("freed memory waits for a while before it is used again")

@@ -67,40 +67,47 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "none"
 
 
-def coverage() -> str:
-    """The text of docs/coverage.md."""
-    reasons = left_out()
-    rows, missing_by_module = [], []
-    out_by_reason: dict[str, list[str]] = {reason: [] for reason, _ in reasons}
-    unused = [path for _, patterns in reasons for path in patterns]
-    for module, names in pytorch_names().items():
+class Names:
+    """PyTorch's public names: which are here, which are missing, and which are left out and why."""
+
+    def __init__(self) -> None:
+        self.reasons = left_out()
+        self.rows: list[str] = []
+        self.missing: list[tuple[str, list[str]]] = []
+        self.out_by_reason: dict[str, list[str]] = {reason: [] for reason, _ in self.reasons}
+        self.unused = [path for _, patterns in self.reasons for path in patterns]
+        for module, names in pytorch_names().items():
+            self._sort(module, names)
+        if self.unused:
+            unused = " ".join(map(".".join, self.unused))
+            sys.exit(f"left_out.toml: nothing is left out by {unused}")
+
+    def _sort(self, module: str, names: list[str]) -> None:
         owner = owner_of(module)
-        out, missing = [], []
-        for name in names:
-            if hasattr(owner, name):
-                continue
-            why = None
-            for reason, patterns in reasons:
-                if meant := [[m, p] for m, p in patterns if m == module and fnmatchcase(name, p)]:
-                    why = reason
-                    unused = [path for path in unused if path not in meant]
-                    break
-            if why is None:
-                missing.append(name)
-            else:
-                out.append(name)
-                out_by_reason[why].append(f"{module}.{name}")
-        wanted = len(names) - len(out)
+        absent = [name for name in names if not hasattr(owner, name)]
+        missing = [name for name in absent if not self._is_left_out(module, name)]
+        out = len(absent) - len(missing)
+        wanted = len(names) - out
         there = wanted - len(missing)
-        rows.append(
-            f"| {module} | {len(names)} | {len(out)} | {there} | {len(missing)} "
+        self.rows.append(
+            f"| {module} | {len(names)} | {out} | {there} | {len(missing)} "
             f"| {percent(there, wanted)} |"
         )
         if missing:
-            missing_by_module.append((module, missing))
+            self.missing.append((module, missing))
 
-    if unused:
-        sys.exit(f"left_out.toml: nothing is left out by {' '.join(map('.'.join, unused))}")
+    def _is_left_out(self, module: str, name: str) -> bool:
+        for reason, patterns in self.reasons:
+            if meant := [[m, p] for m, p in patterns if m == module and fnmatchcase(name, p)]:
+                self.unused = [path for path in self.unused if path not in meant]
+                self.out_by_reason[reason].append(f"{module}.{name}")
+                return True
+        return False
+
+
+def coverage() -> str:
+    """The text of docs/coverage.md."""
+    names = Names()
     lines = [
         GENERATED,
         "# Coverage of PyTorch's names",
@@ -111,17 +118,17 @@ def coverage() -> str:
         "",
         "| module | names | left out | present | missing | present of wanted |",
         "|---|---|---|---|---|---|",
-        *rows,
+        *names.rows,
         "",
         "## Missing",
         "",
     ]
-    for module, missing in missing_by_module:
+    for module, missing in names.missing:
         lines += [f"**{module}**: {' '.join(missing)}", ""]
     lines += ["## Left out", ""]
-    for reason, names in out_by_reason.items():
-        if names:
-            lines += [f"**{reason}**: {' '.join(names)}", ""]
+    for reason, out in names.out_by_reason.items():
+        if out:
+            lines += [f"**{reason}**: {' '.join(out)}", ""]
     lines += ["## Ops without a form for the GPU", ""]
     reasons_of_gpu: dict[str, list[str]] = {}
     for name, row in matrix.ROWS.items():

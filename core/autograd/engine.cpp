@@ -411,7 +411,8 @@ std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList 
   Walk walk(inputs, options);
   for (size_t i = 0; i < roots.size(); ++i) {
     CHECK(gradient_edge(roots[i]).node, "element ", i,
-          " of tensors does not require grad and does not have a grad_fn");
+          " of tensors does not require grad and does not have a grad_fn. Nothing that it was "
+          "computed from requires grad, or it was computed under no_grad, or detached.");
     walk.add_root(roots[i], root_gradient(roots, grads, i));
   }
   walk.run();

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 #include "core/device/cuda_kernel.h"
 
@@ -26,7 +27,7 @@ Kernels& kernels_of(const Variant& variant) {
 
 // Blocks that cover `numel` elements.
 inline unsigned blocks_for(int64_t numel, int64_t per_block) {
-  int64_t blocks = (numel + per_block - 1) / per_block;
+  int64_t blocks = ceil_div(numel, per_block);
   CHECK(blocks < int64_t(1) << 31, "a tensor of ", numel, " elements is too large for one kernel.");
   return unsigned(blocks);
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_capture.h"
@@ -291,7 +292,7 @@ class DeviceMemory {
   }
 
   static size_t whole_bytes(size_t bytes) {
-    return is_caching() ? (bytes + kAlignment - 1) / kAlignment * kAlignment : bytes;
+    return is_caching() ? round_up(bytes, kAlignment) : bytes;
   }
 
   Block* allocate_privately(size_t bytes, Stream stream, std::shared_ptr<PrivatePool> pool) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_capture.h"
 #include "core/device/cuda_memory.h"
@@ -17,7 +18,7 @@ constexpr size_t kGranule = size_t(2) << 20;  // what the driver hands out anywa
 size_t segment_bytes(size_t bytes) {
   if (bytes <= kGranule / 2) return kGranule;
   if (bytes <= 5 * kGranule) return 10 * kGranule;
-  return (bytes + kGranule - 1) / kGranule * kGranule;
+  return round_up(bytes, kGranule);
 }
 
 struct Names {

@@ -103,7 +103,7 @@ struct Tiles {
 
   // Multiples of 16, because OpenBLAS's kernels are that wide.
   static int64_t tile_size(int64_t size, int64_t parts) {
-    return std::min(size, ceil_div(ceil_div(size, parts), 16) * 16);
+    return std::min(size, round_up(ceil_div(size, parts), 16));
   }
 
   int64_t rows, columns, across, count;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 #include "core/device/allocator.h"
 #include "core/device/machine.h"
@@ -74,7 +75,7 @@ namespace detail {
 void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void* context) {
   int64_t range = end - begin;
   grain = std::max<int64_t>(grain, 1);
-  int64_t ranges_wanted = std::min<int64_t>(num_threads(), (range + grain - 1) / grain);
+  int64_t ranges_wanted = std::min<int64_t>(num_threads(), ceil_div(range, grain));
   if (ranges_wanted == 1 || omp_in_parallel()) return body(context, begin, end);
 
   std::atomic_flag failed = ATOMIC_FLAG_INIT;

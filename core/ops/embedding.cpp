@@ -66,7 +66,7 @@ void check_indices(const Tensor& input) {
   CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,
         "Expected tensor for argument 'indices' to have one of the following scalar types: Long, "
         "Int; but got ",
-        dtype_name(input.dtype()));
+        dtype_name(input.dtype()), ". Use input.long().");
 }
 
 // The gradient of the table with an entry for each row that was taken.

@@ -1,6 +1,7 @@
 // Defines histograms on the CPU: one pass over the data, with a table of bins for each thread.
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/histogram.h"
 #include "core/ops/search.h"
@@ -62,7 +63,7 @@ void count_rows(const T* x, std::span<const Axis<T>> axes, int64_t begin, int64_
 template <class T, class Entry, Binning binning, class Weight>
 void fill(const T* x, int64_t rows, std::span<const Axis<T>> axes, int64_t bins, Weight weight,
           Entry* to) {
-  int64_t shares = rows > kGrain && bins < rows ? kShares : 1, share = (rows + shares - 1) / shares;
+  int64_t shares = rows > kGrain && bins < rows ? kShares : 1, share = ceil_div(rows, shares);
   std::vector<Entry> tables(size_t(shares * bins));
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <initializer_list>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/tensor/cuda_types.h"
 #include "core/tensor/tensor.h"
@@ -37,12 +38,12 @@ struct RowTeams {
 
   RowTeams(int64_t rows, int64_t n, int chunk) {
     constexpr int64_t kKept = 4, kWarp = 32;
-    int64_t chunks = (n + chunk - 1) / chunk;
+    int64_t chunks = ceil_div(n, chunk);
     if (chunks <= kWarp * kKept) {
       team = int(std::bit_ceil(uint64_t(std::min(chunks, kWarp))));
       threads = 256;
     } else {
-      int64_t wanted = (chunks / kKept + kWarp - 1) / kWarp * kWarp;
+      int64_t wanted = round_up(chunks / kKept, kWarp);
       team = threads = int(std::clamp<int64_t>(wanted, 64, 512));
     }
     blocks = cuda::blocks_for(rows * team, threads);
@@ -58,8 +59,8 @@ struct ColumnPieces {
 
   ColumnPieces(int64_t total, int64_t columns) : blocks(cuda::blocks_for(columns, kColumns)) {
     int64_t most = std::clamp<int64_t>(kBlocks / std::max(blocks, 1u), 1, 256);
-    rows = std::max((total + most - 1) / most, 4 * kRows);
-    count = (total + rows - 1) / rows;
+    rows = std::max(ceil_div(total, most), 4 * kRows);
+    count = ceil_div(total, rows);
   }
   static cuda::Dim3 block() { return {unsigned(kColumns), unsigned(kRows)}; }
 };

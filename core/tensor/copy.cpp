@@ -2,6 +2,7 @@
 // square blocks, so that both sides are read and written in whole cache lines.
 #include <cstring>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda.h"
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
@@ -44,8 +45,7 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
     shape->erase(row_dim);
   }
   TransposeLoop transpose = layout_loops().transpose[entry_of(item)];
-  int64_t row_blocks = (rows + kBlock - 1) / kBlock,
-          column_blocks = (columns + kBlock - 1) / kBlock;
+  int64_t row_blocks = ceil_div(rows, kBlock), column_blocks = ceil_div(columns, kBlock);
   int64_t blocks = row_blocks * column_blocks;
   int64_t count = blocks;
   for (int64_t size : sizes) count *= size;

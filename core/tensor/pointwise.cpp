@@ -281,7 +281,9 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   CHECK(into->sizes() == *sizes, "output with shape ", into->sizes(),
         " doesn't match the broadcast shape ", *sizes);
   CHECK(can_cast(typing.result, into->dtype()), "result type ", dtype_name(typing.result),
-        " can't be cast to the desired output type ", dtype_name(into->dtype()));
+        " can't be cast to the desired output type ", dtype_name(into->dtype()),
+        ". Convert the tensor with .to(", dtype_name(typing.result),
+        ") first, or let the result be a new one.");
   check_writable(*into);
   Tensor copies[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k)

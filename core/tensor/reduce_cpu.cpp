@@ -10,6 +10,7 @@
 // whose number depends on the sizes only; threads share out the pieces.
 #include <bit>
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
@@ -70,7 +71,7 @@ struct Plan : ReduceSplit {
   int64_t groups() const { return outputs.numel / outputs.run() * groups_per_run; }
   // Of n results: whole words, so that what follows is aligned.
   int64_t accumulator_bytes(int64_t n) const {
-    return (n * reducer->accumulator_bytes + kWord - 1) / kWord * kWord;
+    return round_up(n * reducer->accumulator_bytes, kWord);
   }
 };
 
@@ -96,8 +97,6 @@ Plan plan_reading(const Tensor& input, DimSet dims, DType compute) {
   return plan;
 }
 
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 void divide_work(Plan& plan) {
   int64_t run = plan.outputs.run(), reduced = plan.reduced.numel;
   if (plan.by_rows) {
@@ -117,14 +116,14 @@ void divide_work(Plan& plan) {
     plan.block = std::min(kTile / plan.group, kMaxRows);
     if (plan.is_direct()) plan.block = std::max(plan.block, kRows);
   }
-  plan.groups_per_run = ceil_divide(run, plan.group);
+  plan.groups_per_run = ceil_div(run, plan.group);
   plan.pieces = 1;
   plan.piece = reduced;
   int64_t work = plan.group * reduced;
   if (plan.groups() < kPieces && work > kTask && reduced > plan.block) {
-    int64_t wanted = std::min(kPieces / plan.groups(), ceil_divide(work, kTask));
-    plan.piece = ceil_divide(ceil_divide(reduced, wanted), plan.block) * plan.block;
-    plan.pieces = ceil_divide(reduced, plan.piece);
+    int64_t wanted = std::min(kPieces / plan.groups(), ceil_div(work, kTask));
+    plan.piece = round_up(ceil_div(reduced, wanted), plan.block);
+    plan.pieces = ceil_div(reduced, plan.piece);
   }
 }
 

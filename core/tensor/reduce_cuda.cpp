@@ -158,7 +158,7 @@ struct Grid {
     int64_t count = std::max(std::min(wanted, reduced / (step * kLeastSteps)),
                              ceil_div(reduced, step * kMostSteps));
     count = std::clamp<int64_t>(count, 1, kMaxPieces);
-    piece = ceil_div(ceil_div(reduced, count), vector) * vector;
+    piece = round_up(ceil_div(reduced, count), vector);
     pieces = ceil_div(reduced, piece);
   }
 };

@@ -20,7 +20,7 @@ from rushlight._dynamo.exc import Unsupported
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
 from rushlight.fx._code import CodeGen, Identity
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tensor_leaves, tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Graphs:
         graph = copy.deepcopy(program.graph)
         graph.set_codegen(CodeGen())
         module.graph = graph
-        inputs = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
+        inputs = tensor_leaves((args, kwargs))
         compiled = self._back_end(module, inputs)
         return lambda tensors: tree_unflatten(list(compiled(*tensors)), calling.out_spec)
 

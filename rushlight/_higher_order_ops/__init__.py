@@ -57,7 +57,7 @@ def _one_of_both(
     operands: tuple[Any, ...] | list[Any],
 ) -> Any:
     """Runs both functions and returns the elements of one's results."""
-    given = [leaf for leaf in _pytree.tree_leaves(operands) if isinstance(leaf, Tensor)]
+    given = _pytree.tensor_leaves(operands)
     versions = [tensor._version for tensor in given]
     (chosen, structure), (other, other_structure) = (
         _pytree.tree_flatten(function(*operands)) for function in (true_fn, false_fn)

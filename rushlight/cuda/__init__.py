@@ -9,7 +9,6 @@ import importlib
 
 from rushlight import _C
 from rushlight._errors import OutOfMemoryError as OutOfMemoryError
-from rushlight.cuda._device import _index as _index
 from rushlight.cuda._device import (
     can_device_access_peer,
     current_device,
@@ -22,6 +21,7 @@ from rushlight.cuda._device import (
     get_device_properties,
     get_gencode_flags,
     get_sync_debug_mode,
+    gpu_index,
     ipc_collect,
     is_bf16_supported,
     is_tf32_supported,
@@ -232,7 +232,7 @@ def synchronize(device: Any = None) -> None:
     Raises:
         RuntimeError: when CUDA cannot be used, or when a kernel failed.
     """
-    _C._cuda_synchronize(_index(device))
+    _C._cuda_synchronize(gpu_index(device))
 
 
 has_half = True  # float16 is computed with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._settings import read_debug_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _index(device: Any) -> int:
+def gpu_index(device: Any) -> int:
     """Returns the number of a GPU: of a device, its name or number, or the current one for None."""
     if device is None:
         _C._cuda_require()
@@ -39,7 +40,7 @@ def current_device() -> int:
     Raises:
         RuntimeError: when CUDA cannot be used.
     """
-    return _index(None)
+    return gpu_index(None)
 
 
 def set_device(device: Any) -> None:
@@ -53,7 +54,7 @@ def set_device(device: Any) -> None:
     """
     if isinstance(device, int) and device < 0:
         return
-    _C._cuda_set_device(_index(device))
+    _C._cuda_set_device(gpu_index(device))
 
 
 class device:
@@ -65,7 +66,7 @@ class device:
 
     def __init__(self, device: Any) -> None:
         keeps = device is None or (isinstance(device, int) and device < 0)
-        self.idx = -1 if keeps else _index(device)
+        self.idx = -1 if keeps else gpu_index(device)
         self.prev_idx = -1
 
     def __enter__(self) -> None:
@@ -100,7 +101,7 @@ def get_device_properties(device: Any = None) -> SimpleNamespace:
     """
     from types import SimpleNamespace
 
-    values = _C._cuda_properties(_index(device))
+    values = _C._cuda_properties(gpu_index(device))
     digits = values["uuid"].hex()
     values["uuid"] = "-".join(
         digits[begin:end] for begin, end in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
@@ -171,10 +172,7 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     Raises:
         RuntimeError: when there is no such GPU.
     """
-    return _C._cuda_can_access_peer(_index(device), _index(peer_device))
-
-
-_SYNC_DEBUG_MODES = ("default", "warn", "error")
+    return _C._cuda_can_access_peer(gpu_index(device), gpu_index(peer_device))
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
@@ -185,21 +183,14 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
     Raises:
         RuntimeError: for another mode.
+        TypeError: if it is neither a word nor an int.
 
     Example:
         >>> torch.cuda.set_sync_debug_mode("default")
         >>> torch.cuda.get_sync_debug_mode()
         0
     """
-    if isinstance(debug_mode, str):
-        if debug_mode not in _SYNC_DEBUG_MODES:
-            raise RuntimeError(
-                "invalid value of debug_mode, expected one of `default`, `warn`, `error`"
-            )
-        debug_mode = _SYNC_DEBUG_MODES.index(debug_mode)
-    if debug_mode not in range(len(_SYNC_DEBUG_MODES)):
-        raise RuntimeError("invalid value of debug_mode, expected one of 0, 1, 2")
-    _C._cuda_set_sync_debug_mode(debug_mode)
+    _C._cuda_set_sync_debug_mode(read_debug_mode(debug_mode))
 
 
 def get_sync_debug_mode() -> int:

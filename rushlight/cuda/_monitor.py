@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.cuda._device import _index
+from rushlight.cuda._device import gpu_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def utilization(device: Any = None) -> int:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    return _C._nvml_read(_index(device), _GPU_BUSY)
+    return _C._nvml_read(gpu_index(device), _GPU_BUSY)
 
 
 def memory_usage(device: Any = None) -> int:
@@ -34,7 +34,7 @@ def memory_usage(device: Any = None) -> int:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    return _C._nvml_read(_index(device), _MEMORY_BUSY)
+    return _C._nvml_read(gpu_index(device), _MEMORY_BUSY)
 
 
 def temperature(device: Any = None) -> int:
@@ -46,7 +46,7 @@ def temperature(device: Any = None) -> int:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    return _C._nvml_read(_index(device), _TEMPERATURE)
+    return _C._nvml_read(gpu_index(device), _TEMPERATURE)
 
 
 def power_draw(device: Any = None) -> int:
@@ -58,7 +58,7 @@ def power_draw(device: Any = None) -> int:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    return _C._nvml_read(_index(device), _POWER)
+    return _C._nvml_read(gpu_index(device), _POWER)
 
 
 def clock_rate(device: Any = None) -> int:
@@ -70,7 +70,7 @@ def clock_rate(device: Any = None) -> int:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    return _C._nvml_read(_index(device), _CLOCK)
+    return _C._nvml_read(gpu_index(device), _CLOCK)
 
 
 def device_memory_used(device: Any = None) -> int:
@@ -82,7 +82,7 @@ def device_memory_used(device: Any = None) -> int:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    return _C._nvml_read(_index(device), _MEMORY_USED)
+    return _C._nvml_read(gpu_index(device), _MEMORY_USED)
 
 
 def list_gpu_processes(device: Any = None) -> str:
@@ -94,7 +94,7 @@ def list_gpu_processes(device: Any = None) -> str:
     Raises:
         RuntimeError: without NVML, or when it cannot tell.
     """
-    index = _index(device)
+    index = gpu_index(device)
     lines = [f"GPU:{index}"]
     processes = _C._nvml_processes(index)
     if not processes:

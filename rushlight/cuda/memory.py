@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from rushlight import _C
-from rushlight.cuda._device import _index
+from rushlight.cuda._device import gpu_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
     stats: dict[str, int] = defaultdict(int)
     if _C._cuda_is_initialized():
-        stats.update(_C._cuda_memory_stats(_index(device)))
+        stats.update(_C._cuda_memory_stats(gpu_index(device)))
     return stats
 
 
@@ -75,7 +75,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
         device: which GPU; the current one without it.
     """
     if _C._cuda_is_initialized():
-        _C._cuda_reset_peak_memory_stats(_index(device))
+        _C._cuda_reset_peak_memory_stats(gpu_index(device))
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
@@ -92,7 +92,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     Raises:
         RuntimeError: when CUDA cannot be used.
     """
-    return _C._cuda_memory_info(_index(device))
+    return _C._cuda_memory_info(gpu_index(device))
 
 
 def empty_cache() -> None:
@@ -136,7 +136,7 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
         device: which GPU; the current one without it.
     """
     if _C._cuda_is_initialized():
-        _C._cuda_reset_accumulated_memory_stats(_index(device))
+        _C._cuda_reset_accumulated_memory_stats(gpu_index(device))
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    index = _index(device)
+    index = gpu_index(device)
     total = mem_get_info(index)[1]
     _C._cuda_limit_memory(index, int(total * fraction))
     _fractions[index] = fraction
@@ -259,7 +259,7 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
     Args:
         device: which GPU; the current one without it.
     """
-    return _fractions.get(_index(device), 1.0)
+    return _fractions.get(gpu_index(device), 1.0)
 
 
 def get_allocator_backend() -> str:
@@ -288,7 +288,7 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
     Raises:
         OutOfMemoryError: when there is not enough.
     """
-    index = _index(device)
+    index = gpu_index(device)
     if stream is None:
         stream = _C._cuda_current_stream(index)
     handle = stream if isinstance(stream, int) else stream.cuda_stream
@@ -362,7 +362,7 @@ def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
         pool: the pool; contexts of one GPU may not be nested.
         device: which GPU; the current one without it.
     """
-    index = _index(device)
+    index = gpu_index(device)
     pool._pool.use(index)
     try:
         yield

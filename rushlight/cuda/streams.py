@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight.cuda._device import _index
+from rushlight.cuda._device import gpu_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Stream:
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None):
-        self.device_index = _index(device)
+        self.device_index = gpu_index(device)
         self.priority = priority
         self.cuda_stream: int = (
             _C._cuda_pool_stream(self.device_index, priority) if stream_ptr is None else stream_ptr
@@ -157,7 +157,7 @@ def current_stream(device: Any = None) -> Stream:
     Args:
         device: of which GPU; the current one without it.
     """
-    index = _index(device)
+    index = gpu_index(device)
     return Stream(index, stream_ptr=_C._cuda_current_stream(index))
 
 
@@ -204,7 +204,7 @@ class StreamContext:
 
     def __enter__(self) -> None:
         if self.stream is not None:
-            self._before = (_index(None), current_stream(self.stream.device_index))
+            self._before = (gpu_index(None), current_stream(self.stream.device_index))
             set_stream(self.stream)
 
     def __exit__(self, *exc_info: object) -> None:

@@ -66,7 +66,7 @@ class Parcel:
                 _C._foreach_copy_(self.tensors, self.views)
 
 
-def _parcels(tensors: Iterable[Tensor], size: int = _CHUNK) -> list[Parcel]:
+def in_parcels(tensors: Iterable[Tensor], size: int = _CHUNK) -> list[Parcel]:
     """Parcels of about `size` bytes, each of one device."""
     parcels = []
     filling: dict[rl.device, tuple[list[Tensor], int]] = {}  # with the bytes so far
@@ -135,7 +135,7 @@ def _sync_params_and_buffers(
         broadcast_bucket_size: bytes that are sent at once.
         src: its rank in the group.
     """
-    for parcel in _parcels(module_states, broadcast_bucket_size):
+    for parcel in in_parcels(module_states, broadcast_bucket_size):
         parcel.broadcast(process_group, src)
 
 
@@ -172,3 +172,9 @@ def cast_floating(tree: Any, dtype: rl.dtype | None) -> Any:
     return tree_map(
         lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x, tree
     )
+
+
+def cast_buffers(module: Module, dtype: rl.dtype | None) -> None:
+    """Gives the floating-point buffers of a module another dtype; None keeps them."""
+    for buffer in module.buffers():
+        buffer.data = cast_floating(buffer.data, dtype)

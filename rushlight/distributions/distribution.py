@@ -260,6 +260,11 @@ class Distribution:
         """Returns the shape of samples."""
         if not sample_shape:
             return self._batch_shape + self._event_shape
+        if isinstance(sample_shape, int):
+            raise TypeError(
+                f"{type(self).__name__}: sample_shape must be a tuple of ints, got {sample_shape}. "
+                f"Pass ({sample_shape},)."
+            )
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:

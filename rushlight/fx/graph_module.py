@@ -91,7 +91,7 @@ class GraphModule(nn.Module):
         paths = [node.target for node in graph.nodes if node.op in ("get_attr", "call_module")]
         if isinstance(root, nn.Module):
             for path in paths:
-                _take_over(self, path, _at(root, path))
+                install_at(self, path, value_at(root, path))
         else:
             for path in sorted(paths, key=lambda path: path.count(".")):
                 if path not in root:
@@ -99,7 +99,7 @@ class GraphModule(nn.Module):
                         f"GraphModule: the graph uses {path!r}, but that is not in root, which has "
                         f"{sorted(root)}."
                     )
-                _take_over(self, path, root[path])
+                install_at(self, path, root[path])
         self.meta = dict(getattr(root, "meta", {}))
         self.graph = graph
 
@@ -267,7 +267,7 @@ def _rebuilt(
     return module
 
 
-def _at(root: Any, path: str) -> Any:
+def value_at(root: Any, path: str) -> Any:
     """What is at a path below a module."""
     for name in path.split("."):
         if not hasattr(root, name):
@@ -278,7 +278,7 @@ def _at(root: Any, path: str) -> Any:
     return root
 
 
-def _take_over(module: nn.Module, path: str, value: Any) -> None:
+def install_at(module: nn.Module, path: str, value: Any) -> None:
     """Installs a value at a path, with empty modules on the way where there are none."""
     *prefix, last = path.split(".")
     owner: Any = module

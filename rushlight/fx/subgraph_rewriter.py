@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph
-from rushlight.fx.graph_module import GraphModule, _take_over
+from rushlight.fx.graph_module import GraphModule, install_at, value_at
 from rushlight.fx.node import Node
 
 TYPE_CHECKING = False
@@ -188,10 +188,7 @@ def _take_modules(gm: GraphModule, replacement: GraphModule) -> None:
             for name in node.target.split("."):
                 found = getattr(found, name, None)
             if found is None:
-                source: Any = replacement
-                for name in node.target.split("."):
-                    source = getattr(source, name)
-                _take_over(gm, node.target, source)
+                install_at(gm, node.target, value_at(replacement, node.target))
 
 
 class _Matcher:

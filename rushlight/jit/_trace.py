@@ -12,7 +12,7 @@ from rushlight.export._program import Program, bind, record_program
 from rushlight.export.dynamic_shapes import Dim
 from rushlight.fx.graph_module import GraphModule
 from rushlight.testing import assert_close
-from rushlight.utils._pytree import tree_leaves, tree_map
+from rushlight.utils._pytree import tensor_leaves, tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def check(
     results = []
     for program in (func, made):
         args, named = tree_map(_copied, (_arguments(example), dict(kwargs or {})))
-        results.append([x for x in tree_leaves(program(*args, **named)) if isinstance(x, Tensor)])
+        results.append(tensor_leaves(program(*args, **named)))
     try:
         assert_close(results[1], results[0], rtol=tolerance, atol=tolerance, equal_nan=True)
     except AssertionError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.library._operator import Operator
-from rushlight.utils._pytree import tree_leaves, tree_map
+from rushlight.utils._pytree import tensor_leaves, tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,10 +97,6 @@ def _copied(value: Any) -> Any:
     return tree_map(copy, value)
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
-
-
 def _test_schema(op: Operator, args: Any, kwargs: Any) -> None:
     args, kwargs = _copied((args, kwargs))
     values = op._schema.bind(args, kwargs)
@@ -108,7 +104,7 @@ def _test_schema(op: Operator, args: Any, kwargs: Any) -> None:
     with rl.no_grad():
         op(*args, **kwargs)
     for parameter, old, new in zip(op._schema.parameters, before, values, strict=True):
-        pairs = zip(_tensors(old), _tensors(new), strict=True)
+        pairs = zip(tensor_leaves(old), tensor_leaves(new), strict=True)
         changed = any(not rl.allclose(a, b, rtol=0, atol=0, equal_nan=True) for a, b in pairs)
         if changed and not parameter.writes:
             raise RuntimeError(
@@ -118,7 +114,7 @@ def _test_schema(op: Operator, args: Any, kwargs: Any) -> None:
 
 def _test_autograd_registration(op: Operator, args: Any, kwargs: Any) -> None:
     has_gradient = op.gradient is not None or op.composite is not None or op.writes
-    if any(t.requires_grad for t in _tensors((args, kwargs))) and not has_gradient:
+    if any(t.requires_grad for t in tensor_leaves((args, kwargs))) and not has_gradient:
         raise RuntimeError(
             f"{op} has no gradient, but the arguments require one. Use register_autograd."
         )
@@ -130,9 +126,9 @@ def _test_fake(op: Operator, args: Any, kwargs: Any) -> None:
     def to_meta(leaf: Any) -> Any:
         return leaf.detach().to("meta") if isinstance(leaf, Tensor) else leaf
 
-    fake = _tensors(op(*tree_map(to_meta, args), **tree_map(to_meta, kwargs)))
+    fake = tensor_leaves(op(*tree_map(to_meta, args), **tree_map(to_meta, kwargs)))
     with rl.no_grad():
-        real = _tensors(op(*args, **kwargs))
+        real = tensor_leaves(op(*args, **kwargs))
     if len(fake) != len(real):
         raise RuntimeError(f"the fake impl gives {len(fake)} tensors, the kernel {len(real)}.")
     for place, (a, b) in enumerate(zip(fake, real, strict=True)):
@@ -144,13 +140,13 @@ def _test_fake(op: Operator, args: Any, kwargs: Any) -> None:
 
 
 def _test_gradients(op: Operator, args: Any, kwargs: Any, tolerances: dict[str, Any]) -> None:
-    if not any(t.requires_grad for t in _tensors((args, kwargs))):
+    if not any(t.requires_grad for t in tensor_leaves((args, kwargs))):
         return
     runs = []
     for _ in range(2):
         own_args, own_kwargs = _copied((args, kwargs))
-        wanted = [t for t in _tensors((own_args, own_kwargs)) if t.requires_grad]
-        outputs = [o for o in _tensors(op(*own_args, **own_kwargs)) if o.requires_grad]
+        wanted = [t for t in tensor_leaves((own_args, own_kwargs)) if t.requires_grad]
+        outputs = [o for o in tensor_leaves(op(*own_args, **own_kwargs)) if o.requires_grad]
         grads = rl.autograd.grad(
             outputs, wanted, [rl.ones_like(o) for o in outputs], allow_unused=True
         )

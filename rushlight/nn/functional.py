@@ -200,4 +200,6 @@ def gumbel_softmax(
 
 
 # PyTorch has these here.
-__getattr__ = _later.imports("rushlight.nn.modules", names_in={"utils": "_pair _single _triple"})
+__getattr__ = _later.imports(
+    __name__, names_in={"utils": "_pair _single _triple"}, package="rushlight.nn.modules"
+)

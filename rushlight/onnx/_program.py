@@ -7,7 +7,7 @@ import os
 from importlib import import_module
 
 from rushlight import Tensor, from_numpy
-from rushlight.utils._pytree import tree_leaves
+from rushlight.utils._pytree import tensor_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class ONNXProgram:
         if not self._session:
             self.initialize_inference_session()
         session = self._session[0]
-        given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        given = tensor_leaves((args, kwargs))
         names = [value.name for value in self.model_proto.graph.input]
         wanted = {value.name for value in session.get_inputs()}
         feeds = {

@@ -5,6 +5,8 @@ Owns no state; the base class is optimizer.py, the step of a whole group _fused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import rushlight as rl
 from rushlight import Tensor
 
@@ -22,15 +24,23 @@ def run_closure(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
+def _refuse_text(optimizer: str, name: str, value: Any) -> None:
+    # Files of options easily hold "1e-3" where a number is meant: YAML reads it as text.
+    if isinstance(value, str):
+        raise TypeError(f"{optimizer}: {name} must be a number, got {value!r}. Use float({name}).")
+
+
 def check_at_least_zero(optimizer: str, **values: Any) -> None:
     """Raises ValueError for an option that is negative or NaN."""
     for name, value in values.items():
+        _refuse_text(optimizer, name, value)
         if not value >= 0:
             raise ValueError(f"{optimizer}: Invalid {name} value: {value}. It must be at least 0.")
 
 
 def check_lr(optimizer: str, lr: Any) -> None:
     """Raises ValueError for a learning rate that is negative, NaN or more than one number."""
+    _refuse_text(optimizer, "lr", lr)
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError(
             f"{optimizer}: Tensor lr must be 1-element, but has shape {tuple(lr.shape)}"
@@ -41,6 +51,8 @@ def check_lr(optimizer: str, lr: Any) -> None:
 
 def check_betas(optimizer: str, betas: Any) -> None:
     """Raises ValueError for the decay of a running mean that is not in [0, 1)."""
+    if not isinstance(betas, Iterable):
+        raise TypeError(f"{optimizer}: betas must be a tuple of numbers, got {betas!r}.")
     for i, beta in enumerate(betas):
         if not 0 <= beta < 1:
             raise ValueError(

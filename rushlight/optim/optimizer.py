@@ -12,7 +12,7 @@ import copy
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rushlight import Tensor
@@ -134,7 +134,10 @@ class Optimizer:
 
         groups: list[Any] = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list")
+            raise ValueError(
+                f"{type(self).__name__}: optimizer got an empty parameter list. "
+                "A generator such as model.parameters() can be read once only; keep a list of it."
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -207,6 +210,8 @@ class Optimizer:
         name = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(f"{name}: param_group must be a dict, but got {type(param_group)}")
+        if "params" not in param_group:
+            raise KeyError(f"{name}: a parameter group needs 'params', but has {[*param_group]}")
         params = param_group["params"]
         if isinstance(params, Tensor):
             params = [params]
@@ -249,7 +254,7 @@ class Optimizer:
             if not isinstance(param, Tensor):
                 raise TypeError(
                     f"{name}: optimizer can only optimize Tensors, but one of the params is "
-                    f"{type(param).__name__}"
+                    f"{type(param).__name__}. Pass what model.parameters() returns."
                 )
             is_leaf = param.is_leaf or param.retains_grad or self.defaults.get("differentiable")
             if not is_leaf:
@@ -303,15 +308,28 @@ class Optimizer:
         Args:
             state_dict: what state_dict returned, here or in PyTorch. Its tensors are not copied
                 unless a dtype or device changes.
+
         Raises:
+            TypeError: state_dict is no dict.
+            KeyError: it lacks "state" or "param_groups".
             ValueError: the groups or the number of their parameters differ.
         """
         name = type(self).__name__
-        state_dict = state_dict.copy()
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                f"{name}.load_state_dict: expected what state_dict() returned, got "
+                f"{type(state_dict).__name__}."
+            )
+        state_dict = dict(state_dict)
         for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             if changed is not None:
                 state_dict = changed
+        if not {"state", "param_groups"} <= state_dict.keys():
+            raise KeyError(
+                f"{name}.load_state_dict: 'state' and 'param_groups' are needed, got "
+                f"{[*state_dict]}."
+            )
         saved_groups = copy.deepcopy(state_dict["param_groups"])
         sizes = [len(group["params"]) for group in self.param_groups]
         saved_sizes = [len(group["params"]) for group in saved_groups]

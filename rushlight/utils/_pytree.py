@@ -12,6 +12,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from types import UnionType
 from typing import Any, NamedTuple
 
+from rushlight import Tensor
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -447,6 +449,11 @@ def _build(leaves: Any, spec: TreeSpec) -> Any:
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves of a tree from left to right."""
     return tree_flatten(tree, is_leaf)[0]
+
+
+def tensor_leaves(tree: Any) -> list[Tensor]:
+    """The tensors among the leaves of a tree, from left to right."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:

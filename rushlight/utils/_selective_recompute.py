@@ -19,7 +19,7 @@ from rushlight._overridable import function_of
 from rushlight._storage import memory_of
 from rushlight.overrides import TorchFunctionMode
 from rushlight.random import get_rng_state, set_rng_state
-from rushlight.utils._pytree import tree_leaves, tree_map_only
+from rushlight.utils._pytree import tensor_leaves, tree_map_only
 from rushlight.utils._recompute import Frame, running
 
 
@@ -166,7 +166,7 @@ class _Keep(TorchFunctionMode):
         if isinstance(wanted, bool):
             wanted = CheckpointPolicy.MUST_SAVE if wanted else CheckpointPolicy.PREFER_RECOMPUTE
         op = _Op(func.__name__)
-        inputs, outputs = _tensors_in((args, kwargs)), _tensors_in(result)
+        inputs, outputs = tensor_leaves((args, kwargs)), tensor_leaves(result)
         if wanted in _SAVE | _OFFLOAD and not _overlap(inputs, outputs):
             _keep(op, result, inputs, outputs, saved, wanted in _OFFLOAD)
             after = get_rng_state()
@@ -217,7 +217,7 @@ class _Replay(TorchFunctionMode):
             return tensor.to(device).detach().requires_grad_(requires_grad)
 
         result = tree_map_only(Tensor, fresh, op.result)
-        inputs, outputs = _tensors_in((args, kwargs)), _tensors_in(result)
+        inputs, outputs = tensor_leaves((args, kwargs)), tensor_leaves(result)
         for item in op.saved:
             kept = isinstance(item, Tensor)
             running.passes[-1].pack(item if kept else _look_into(item, inputs, outputs))
@@ -265,9 +265,5 @@ def _overlap(inputs: list[Tensor], outputs: list[Tensor]) -> bool:
     return any(memory_of(tensor) in memories for tensor in outputs if tensor.numel())
 
 
-def _tensors_in(value: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
-
-
 def _versions(value: Any) -> tuple[int, ...]:
-    return tuple(tensor._version for tensor in _tensors_in(value))
+    return tuple(tensor._version for tensor in tensor_leaves(value))

@@ -17,7 +17,7 @@ from rushlight.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 from rushlight.overrides import TorchFunctionMode
-from rushlight.utils._pytree import tree_leaves, tree_map
+from rushlight.utils._pytree import tensor_leaves, tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class FlopCounterMode(TorchFunctionMode):
             result = func(*args, **kwargs)
             self._add(list(self._open), func.__name__, formula(*args, **kwargs, out_val=result))
             return result
-        before = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        before = tensor_leaves((args, kwargs))
         result = func(*args, **kwargs)
         count = multiply_adds(func, args, kwargs, result)
         if count:

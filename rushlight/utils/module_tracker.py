@@ -8,7 +8,7 @@ from rushlight.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from rushlight.utils._pytree import tree_leaves
+from rushlight.utils._pytree import tensor_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,4 +95,4 @@ class ModuleTracker:
 
 
 def _differentiable(values: Any) -> list[Tensor]:
-    return [x for x in tree_leaves(values) if isinstance(x, Tensor) and x.requires_grad]
+    return [x for x in tensor_leaves(values) if x.requires_grad]

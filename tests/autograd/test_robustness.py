@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from memory import live_bytes, resident_kb
 
 import rushlight as torch
-from rushlight import _C
 
 BIG = 1 << 16  # elements, so that a tensor of float32 is large beside everything else
 BYTES = 4 * BIG
@@ -20,15 +20,6 @@ BYTES = 4 * BIG
 
 def leaf(*values: float) -> torch.Tensor:
     return torch.tensor(values, requires_grad=True)
-
-
-def live_bytes() -> int:
-    return _C._memory_stats()["allocated"]
-
-
-def resident_kb() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * (os.sysconf("SC_PAGE_SIZE") // 1024)
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:

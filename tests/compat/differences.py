@@ -119,7 +119,7 @@ ACCEPTED = [
         GIVES,
     ),
     ("^_int_mm .*uint8", DTYPE, GIVES),
-    ("^bmm", "to have the same dtype", GIVES),
+    ("^bmm", "must have the same dtype", GIVES),
     # It reads triangular matrices of another dtype as bytes, and adds biases of another dtype.
     ("^linalg.solve_triangular", "same dtype", GIVES),
     (r"\.conv", "bias type", GIVES),
@@ -236,7 +236,7 @@ ACCEPTED = [
     ("^segment_reduce .*offsets|^segment_reduce .*0: ", "offsets must lie between", GIVES),
     # A vector is a weight with any bias; a bias has the dtype of the weight.
     ("linear", GIVES, "mat2 must be a matrix"),
-    ("linear", "to have the same dtype", GIVES),
+    ("linear", "must have the same dtype", GIVES),
     ("linear .2 2: one dim more", "^RuntimeError: .*does not broadcast", GIVES),
     # Here it takes a list, as other ops do; the function takes them one by one.
     ("^chain_matmul ", ANY, "^TypeError: expected Tensor as element 0 in argument 0, but got list"),

@@ -4,18 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compat.transforms import Program, data, module, outcome, pytorch, same_outcome
+from compat.programs import Programs
+from compat.transforms import data, module, outcome, pytorch, same_outcome
 
 import rushlight as torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-PROGRAMS: dict[str, Program] = {}
-
-
-def program(run: Program) -> Program:
-    PROGRAMS[run.__name__] = run
-    return run
+program = PROGRAMS = Programs()
 
 
 # autograd.Function

@@ -1,18 +1,14 @@
 """torch.func.grad, vjp, jvp and linearize agree with PyTorch's: results, forms, errors."""
 
 import pytest
-from compat.transforms import Program, data, outcome, pytorch, same_outcome
+from compat.programs import Programs
+from compat.transforms import data, outcome, pytorch, same_outcome
 
 import rushlight as torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-PROGRAMS: dict[str, Program] = {}
-
-
-def program(run: Program) -> Program:
-    PROGRAMS[run.__name__] = run
-    return run
+program = PROGRAMS = Programs()
 
 
 # grad

@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from compat.programs import Programs
 
 import rushlight
 
@@ -29,12 +30,7 @@ def tells(torch, y):
 
 
 # Each program gets a library and returns words and numbers.
-PROGRAMS = {}
-
-
-def program(run):
-    PROGRAMS[run.__name__] = run
-    return run
+program = PROGRAMS = Programs()
 
 
 def marking(mark, result):

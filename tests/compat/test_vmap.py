@@ -3,16 +3,12 @@
 from typing import Any
 
 import pytest
-from compat.transforms import Program, data, module, same_outcome
+from compat.programs import Programs
+from compat.transforms import data, module, same_outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-PROGRAMS: dict[str, Program] = {}
-
-
-def program(run: Program) -> Program:
-    PROGRAMS[run.__name__] = run
-    return run
+program = PROGRAMS = Programs()
 
 
 # vmap

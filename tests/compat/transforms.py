@@ -3,17 +3,15 @@
 For the tests of transforms: a program is a function of the library.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from compat.programs import Program
 
 import rushlight as torch
 
 pytorch: Any = pytest.importorskip("torch")
-
-Program = Callable[[Any], Any]
 
 
 def data(t: Any, *shape: int, seed: int = 0, dtype: str = "float64") -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cuda.numbers import random
 
 import rushlight as rl
 from rushlight.nn import functional as F
@@ -14,11 +15,6 @@ from rushlight.nn import functional as F
 pytestmark = pytest.mark.skipif(not rl.cuda.is_available(), reason="there is neither GPU nor shim")
 
 TOLERANCES = {rl.float64: 1e-11, rl.float32: 2e-5, rl.float16: 4e-3, rl.bfloat16: 3e-2}
-
-
-def random(*sizes: int, dtype: Any = rl.float32, seed: int = 0) -> Any:
-    generator = rl.Generator().manual_seed(seed)
-    return rl.randn(sizes, generator=generator, dtype=rl.float64).to(dtype)
 
 
 def triple(L: int, S: int, E: int, V: int, *batch: int, dtype: Any = rl.float32) -> list[Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cuda.numbers import random
 
 import rushlight as rl
 from rushlight.nn import functional as F
@@ -19,11 +20,6 @@ pytestmark = pytest.mark.skipif(not rl.cuda.is_available(), reason="there is nei
 DTYPES = [rl.float32, rl.float16, rl.bfloat16]
 # Relative to 1 + |value|: a rounding or two of the dtype.
 TOLERANCES = {rl.float64: 1e-12, rl.float32: 1e-5, rl.float16: 2e-3, rl.bfloat16: 2e-2}
-
-
-def random(*sizes: int, dtype: Any = rl.float32, seed: int = 0) -> Any:
-    generator = rl.Generator().manual_seed(seed)
-    return rl.randn(sizes, generator=generator, dtype=rl.float64).to(dtype)
 
 
 def assert_close(mine: Any, reference: Any, dtype: Any, scale: float = 1) -> None:
@@ -173,5 +169,5 @@ def test_a_class_that_does_not_exist_costs_nan() -> None:
 
 
 def test_a_target_on_another_device_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="same device, but found .* cuda:0 and cpu"):
+    with pytest.raises(RuntimeError, match="same device, but input is on cuda:0 and target on cpu"):
         F.nll_loss(random(4, 3).cuda(), rl.tensor([0, 1, 2, 0]))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cuda.numbers import random
 
 import rushlight as rl
 from rushlight.nn import functional as F
@@ -15,11 +16,6 @@ from rushlight.nn import functional as F
 pytestmark = pytest.mark.skipif(not rl.cuda.is_available(), reason="there is neither GPU nor shim")
 
 TOLERANCES = {rl.float64: 1e-11, rl.float32: 1e-4, rl.float16: 8e-3, rl.bfloat16: 6e-2}
-
-
-def random(*sizes: int, dtype: Any = rl.float64, seed: int = 0) -> Any:
-    generator = rl.Generator().manual_seed(seed)
-    return rl.randn(sizes, generator=generator, dtype=rl.float64).to(dtype)
 
 
 def check(function: Callable[..., Any], *inputs: Any) -> None:

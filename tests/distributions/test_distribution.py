@@ -7,15 +7,12 @@ import sys
 
 import pytest
 from distributions.cases import CASES
+from distributions.doubles import t
 
 import rushlight as torch
 
 D = torch.distributions
 constraints = D.constraints
-
-
-def t(x):
-    return torch.tensor(x, dtype=torch.float64)
 
 
 class Coin(D.Distribution):

@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 import scipy.stats as stats
 from distributions.cases import CASES
+from distributions.doubles import t
 
 import rushlight as torch
 
 D = torch.distributions
-
-
-def t(x):
-    return torch.tensor(x, dtype=torch.float64)
 
 
 # Ours, and a frozen distribution of SciPy.

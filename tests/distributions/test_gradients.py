@@ -2,6 +2,7 @@
 
 import pytest
 from distributions.cases import CASES
+from distributions.doubles import t
 
 import rushlight as torch
 
@@ -11,10 +12,6 @@ REPARAMETERIZED = [
     for n in CASES
     if "-" not in n and CASES[n](D, lambda x: torch.tensor(x, dtype=torch.float64)).has_rsample
 ]
-
-
-def t(x):
-    return torch.tensor(x, dtype=torch.float64)
 
 
 def with_grad(case):

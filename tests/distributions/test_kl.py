@@ -2,14 +2,11 @@
 
 import pytest
 from distributions.cases import KL_CASES
+from distributions.doubles import t
 
 import rushlight as torch
 
 D = torch.distributions
-
-
-def t(x):
-    return torch.tensor(x, dtype=torch.float64)
 
 
 def pairs():

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 from distributions.cases import TRANSFORM_CASES, transform_input
+from distributions.doubles import t
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +14,6 @@ import rushlight as torch
 D = torch.distributions
 T = D.transforms
 constraints = D.constraints
-
-
-def t(x):
-    return torch.tensor(x, dtype=torch.float64)
 
 
 TRANSFORMS = {name: make(D, t) for name, make in TRANSFORM_CASES.items()}

@@ -57,9 +57,12 @@ torch.eye(-1)
 x.sum(2)
 x.sum((0, 0))
 x.size(2)
+x.size("0")
 x.argmax(3)
 x[2]
 x[:, 3]
+x[0, 3]
+x[None, 0, 3]
 x[0, 0, 0]
 x["a"]
 x[1.0]
@@ -134,9 +137,15 @@ torch.add(x, 1, 2, 3)
 torch.sum(x, dimm=0)
 torch.zeros("a")
 torch.zeros(2, "a")
+torch.zeros(2, dtype="float32")
+torch.distributions.Normal(0.0, 1.0).sample(3)
 torch.zeros((2, 1.5))
 torch.zeros(2, device="gpu")
 x.to("abc")
+x.to("float32")
+torch.relu()
+torch.relu(x, x)
+torch.nn.functional.reluu
 x.view("a")
 torch.cat([x, 1])
 torch.nn.Linear("a", 2)
@@ -172,6 +181,22 @@ F.binary_cross_entropy(x, x)
 F.mse_loss(x, torch.ones(2, 2))
 F.kl_div(x, x, reduction="no")
 F.huber_loss(x, x, delta=-1.0)
+# training
+torch.optim.SGD([], lr=0.1)
+torch.optim.SGD([v.requires_grad_()], lr="1e-3")
+torch.optim.SGD([v], lr=0.1, momentum="0.9")
+torch.optim.SGD([{"param": [v]}], lr=0.1)
+torch.optim.SGD([v], lr=0.1).load_state_dict({"epoch": 3})
+torch.optim.SGD([v], lr=0.1).load_state_dict("file.pt")
+torch.optim.SGD({"weight": v}, lr=0.1)
+torch.optim.Adam([v], betas=0.9)
+torch.nn.ModuleList([torch.nn.ReLU()])(x)
+torch.nn.utils.rnn.pad_sequence([torch.ones(3, 2), torch.ones(2, 3)])
+torch.nn.utils.rnn.pad_packed_sequence(x)
+torch.nn.Linear(3, 2)(x.double())
+torch.nn.Linear(3, 2)(x.numpy())
+torch.nn.Linear(3, 2)([1.0, 2.0, 3.0])
+torch.nn.Linear(3, 2)(None)
 # order, sums, indices
 torch.searchsorted(torch.ones(2, 2), v)
 torch.bucketize(v, x)

@@ -62,7 +62,7 @@ def test_errors_begin_with_the_op_that_was_called(name: str) -> None:
     [
         (
             lambda: torch.bmm(torch.ones(1, 2, 2), torch.ones(1, 2, 2).long()),
-            "bmm: expected m1 and m2",
+            "bmm: mat1 and mat2 must have the same dtype",
         ),
         (
             lambda: F.multilabel_soft_margin_loss(torch.ones(2), torch.ones(2, device="meta")),

@@ -678,3 +678,14 @@ def test_other_devices_are_refused_where_there_is_something_to_move() -> None:
         assert isinstance(getattr(nn.ReLU(), name)(), nn.ReLU)
         with pytest.raises(RuntimeError, match=f"not linked with support for {name}"):
             getattr(nn.Linear(1, 1), name)()
+
+
+def test_errors_name_methods_after_the_class_that_users_know() -> None:
+    calls = {
+        "Module.load_state_dict": nn.Linear(1, 1).load_state_dict,
+        "Module.register_buffer": nn.Linear(1, 1).register_buffer,
+        "Tensor.numpy": torch.ones(1).numpy,
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument"):
+            call(color=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,6 @@ import rushlight as torch
 from rushlight.nn import functional as F
 
 LARGE = 70_000
-
-
-@pytest.fixture(params=[1, 3], ids=["one_thread", "three_threads"])
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import permutations
 from typing import Any
 
@@ -21,12 +20,7 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return values > 0 if dtype == "bool" else values.astype(dtype)
 
 
-@pytest.fixture(params=[1, 3], ids=["one_thread", "three_threads"], autouse=True)
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("threads")
 
 
 def same(tensor: Any, array: np.ndarray) -> None:

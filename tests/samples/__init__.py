@@ -106,6 +106,11 @@ def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
     return np.asarray(_generator.normal(size=shape) * scale)
 
 
+def complex_normal(*shape: int) -> np.ndarray:
+    """Normally distributed complex numbers."""
+    return normal(*shape) + 1j * normal(*shape)
+
+
 def uniform(*shape: int, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """Uniformly distributed float64 numbers in [low, high)."""
     return np.asarray(_generator.uniform(low, high, size=shape))

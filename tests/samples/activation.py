@@ -7,7 +7,7 @@ import numpy as np
 import scipy.special
 import scipy.stats
 
-from samples import Sample, away_from, normal, samples
+from samples import Sample, away_from, complex_normal, normal, samples
 
 sigmoid = scipy.special.expit
 
@@ -48,7 +48,7 @@ samples("nn.functional.logsigmoid", ref=lambda x: -np.logaddexp(0, -x))(at_zero)
 @samples("nn.functional.softsign", ref=lambda x: x / (1 + np.abs(x)))
 def softsign() -> Iterator[Any]:
     yield from at_zero()
-    yield normal(3, 4) + 1j * normal(3, 4)
+    yield complex_normal(3, 4)
 
 
 samples("nn.functional.tanhshrink", ref=lambda x: x - np.tanh(x))(at_zero)

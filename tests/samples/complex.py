@@ -5,11 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import normal, samples
-
-
-def complexes(*shape: int) -> np.ndarray:
-    return normal(*shape) + 1j * normal(*shape)
+from samples import complex_normal, normal, samples
 
 
 def pairs(z: np.ndarray) -> np.ndarray:
@@ -18,8 +14,8 @@ def pairs(z: np.ndarray) -> np.ndarray:
 
 @samples("view_as_real", ref=pairs)
 def view_as_real() -> Iterator[Any]:
-    yield complexes(3, 4)
-    yield complexes(0, 2)
+    yield complex_normal(3, 4)
+    yield complex_normal(0, 2)
 
 
 @samples("view_as_complex", ref=lambda x: x[..., 0] + 1j * x[..., 1])
@@ -30,13 +26,13 @@ def view_as_complex() -> Iterator[Any]:
 
 @samples("real", ref=np.real)
 def real() -> Iterator[Any]:
-    yield complexes(3, 4)
+    yield complex_normal(3, 4)
     yield normal(3)
 
 
 @samples("imag", ref=np.imag)
 def imag() -> Iterator[Any]:
-    yield complexes(3, 4)
+    yield complex_normal(3, 4)
 
 
 @samples("complex", ref=lambda real, imag: real + 1j * imag)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, integers, normal, samples
-from samples.linalg import complex_normal
+from samples import Sample, complex_normal, integers, normal, samples
 
 
 def spread(value: Any, dims: int) -> list[int]:

@@ -5,21 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, normal, samples
-from samples.complex import complexes
+from samples import Sample, complex_normal, normal, samples
 
 
 def of_complex() -> Iterator[Any]:
-    yield complexes(8)
-    yield complexes(3, 20)
-    yield complexes(2, 7, 3), None, 1
-    yield Sample(complexes(3, 5), n=8)
-    yield Sample(complexes(5, 3), 2, 0, norm="ortho")
-    yield Sample(complexes(2, 67), norm="forward")  # a prime without a kernel of its own
+    yield complex_normal(8)
+    yield complex_normal(3, 20)
+    yield complex_normal(2, 7, 3), None, 1
+    yield Sample(complex_normal(3, 5), n=8)
+    yield Sample(complex_normal(5, 3), 2, 0, norm="ortho")
+    yield Sample(complex_normal(2, 67), norm="forward")  # a prime without a kernel of its own
     yield normal(4, 6)
     yield Sample(normal(5), norm="ortho")
-    yield complexes(1)
-    yield complexes(0, 4)
+    yield complex_normal(1)
+    yield complex_normal(0, 4)
 
 
 def of_real() -> Iterator[Any]:
@@ -36,17 +35,17 @@ def of_real() -> Iterator[Any]:
 
 
 def of_halves() -> Iterator[Any]:
-    yield complexes(5)
-    yield complexes(3, 11)
-    yield complexes(2, 4, 3), None, 1
-    yield Sample(complexes(3, 5), n=9)
-    yield Sample(complexes(3, 5), n=6)
-    yield Sample(complexes(4, 3), 3, 0, norm="ortho")
-    yield Sample(complexes(2, 6), norm="forward")
-    yield complexes(2)
-    yield Sample(complexes(3), n=1)
+    yield complex_normal(5)
+    yield complex_normal(3, 11)
+    yield complex_normal(2, 4, 3), None, 1
+    yield Sample(complex_normal(3, 5), n=9)
+    yield Sample(complex_normal(3, 5), n=6)
+    yield Sample(complex_normal(4, 3), 3, 0, norm="ortho")
+    yield Sample(complex_normal(2, 6), norm="forward")
+    yield complex_normal(2)
+    yield Sample(complex_normal(3), n=1)
     yield normal(4)
-    yield complexes(0, 4)
+    yield complex_normal(0, 4)
 
 
 for _name, _make in {
@@ -109,11 +108,11 @@ def ihfftn(x: np.ndarray, s: Any, axes: Any, norm: Any) -> np.ndarray:
 
 
 for _name, _function, _draw in [
-    ("fft", np.fft.fftn, complexes),
-    ("ifft", np.fft.ifftn, complexes),
+    ("fft", np.fft.fftn, complex_normal),
+    ("ifft", np.fft.ifftn, complex_normal),
     ("rfft", np.fft.rfftn, normal),
-    ("irfft", np.fft.irfftn, complexes),
-    ("hfft", hfftn, complexes),
+    ("irfft", np.fft.irfftn, complex_normal),
+    ("hfft", hfftn, complex_normal),
     ("ihfft", ihfftn, normal),
 ]:
     samples(f"fft.{_name}2", ref=over(_function, (-2, -1)))(planes(_draw))
@@ -133,7 +132,7 @@ def orders() -> Iterator[Any]:
     yield normal(3, 4)
     yield normal(3, 4), 1
     yield Sample(normal(2, 3, 4), dim=(0, -1))
-    yield complexes(4)
+    yield complex_normal(4)
 
 
 samples("fft.fftshift", ref=lambda x, dim=None: np.fft.fftshift(x, dim))(orders)

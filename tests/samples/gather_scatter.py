@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, integers, normal, samples, uniform
+from samples import Sample, complex_normal, integers, normal, samples, uniform
 
 
 def places(x: np.ndarray, dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -109,5 +109,5 @@ def index_reduce() -> Iterator[Any]:
         yield normal(4, 3), 0, np.array([2, 0, 2]), normal(3, 3), reduce
         yield Sample(normal(2, 4), 1, np.array([3, 3]), normal(2, 2), reduce, include_self=False)
     for reduce in ("mean", "prod"):
-        z, w = normal(2, 4) + 1j * normal(2, 4), normal(2, 2) + 1j * normal(2, 2)
+        z, w = complex_normal(2, 4), complex_normal(2, 2)
         yield z, 1, np.array([3, 3]), w, reduce

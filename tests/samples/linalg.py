@@ -9,11 +9,6 @@ import rushlight as rl
 from samples import normal
 
 
-def complex_normal(*shape: int) -> np.ndarray:
-    """Normally distributed complex numbers."""
-    return normal(*shape) + 1j * normal(*shape)
-
-
 def regular(*shape: int, make: Callable[..., np.ndarray] = normal) -> np.ndarray:
     """Square matrices far from singular ones."""
     return make(*shape) + 3 * np.eye(shape[-1])

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import rushlight as rl
-from samples import Sample, normal, samples
-from samples.linalg import adjoint, complex_normal, definite, hermitian, made_hermitian
+from samples import Sample, complex_normal, normal, samples
+from samples.linalg import adjoint, definite, hermitian, made_hermitian
 
 
 def cholesky(A: np.ndarray, upper: bool = False) -> np.ndarray:

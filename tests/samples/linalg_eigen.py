@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import rushlight as rl
-from samples import normal, samples
-from samples.linalg import adjoint, complex_normal, counted, hermitian, made_hermitian
+from samples import complex_normal, normal, samples
+from samples.linalg import adjoint, counted, hermitian, made_hermitian
 
 
 def weighted_spaces(library: Any, values: Any, V: Any) -> tuple[Any, Any]:

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, normal, samples
-from samples.linalg import complex_normal
+from samples import Sample, complex_normal, normal, samples
 
 
 def lstsq(A: np.ndarray, B: np.ndarray, rcond: float | None = None, driver: str = "gelsy") -> Any:

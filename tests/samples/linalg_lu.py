@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from samples import Sample, normal, samples
-from samples.linalg import adjoint, complex_normal, one_by_one, regular
+from samples import Sample, complex_normal, normal, samples
+from samples.linalg import adjoint, one_by_one, regular
 
 
 def lu_factor(A: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, normal, samples
-from samples.linalg import complex_normal, regular
+from samples import Sample, complex_normal, normal, samples
+from samples.linalg import regular
 
 ORDERS = (1, -1, 2, -2, np.inf, -np.inf)
 

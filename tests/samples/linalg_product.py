@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from samples import Sample, integers, normal, samples
-from samples.linalg import complex_normal, regular
+from samples import Sample, complex_normal, integers, normal, samples
+from samples.linalg import regular
 
 
 @samples("linalg.matrix_power", "matrix_power", ref=np.linalg.matrix_power)

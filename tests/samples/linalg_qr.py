@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from samples import Sample, normal, samples
-from samples.linalg import adjoint, complex_normal, one_by_one
+from samples import Sample, complex_normal, normal, samples
+from samples.linalg import adjoint, one_by_one
 
 
 def qr(A: np.ndarray, mode: str = "reduced") -> Any:

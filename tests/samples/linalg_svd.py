@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import rushlight as rl
-from samples import Sample, normal, samples
-from samples.linalg import adjoint, complex_normal, counted
+from samples import Sample, complex_normal, normal, samples
+from samples.linalg import adjoint, counted
 
 
 def invariant(library: Any, U: Any, S: Any, Vh: Any) -> tuple[Any, ...]:

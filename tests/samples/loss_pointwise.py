@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from samples import Sample, away_from, normal, samples, uniform
+from samples import Sample, away_from, complex_normal, normal, samples, uniform
 
 REDUCTIONS = {"none": lambda x: x, "sum": np.sum, "mean": np.mean}
 
@@ -120,7 +120,7 @@ def kl_div() -> Iterator[Sample]:
 @samples("nn.functional.soft_margin_loss", ref=reduced(lambda x, y: np.log1p(np.exp(-y * x))))
 def soft_margin_loss() -> Iterator[Sample]:
     yield from in_every_reduction(normal(3, 4), np.sign(normal(3, 4)))
-    yield from in_every_reduction(normal(3, 4) + 1j * normal(3, 4), normal(3, 4))
+    yield from in_every_reduction(complex_normal(3, 4), normal(3, 4))
 
 
 def poisson_ref(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from samples import Sample, away_from, booleans, integers, normal, samples, uniform
+from samples import Sample, away_from, booleans, complex_normal, integers, normal, samples, uniform
 
 
 def pairs() -> Iterator[Any]:
@@ -73,7 +73,7 @@ def logaddexp_ref(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 @samples("logaddexp", ref=logaddexp_ref)
 def logaddexp() -> Iterator[Any]:
     yield from pairs()
-    yield normal(3, 4) + 1j * normal(3, 4), normal(4) + 1j * normal(4)
+    yield complex_normal(3, 4), complex_normal(4)
     yield np.array([800 + 1j, -800, 3, -np.inf]), np.array([801 + 1.5j, -801, 3, 2])
 
 

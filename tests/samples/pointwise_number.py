@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from samples import integers, normal, samples
+from samples import complex_normal, integers, normal, samples
 
 WIDE = np.array([0.0, -0.0, 1.0, -3.5, 1e-310, 5e-324, 1e300, np.inf, -np.inf, np.nan])
 
@@ -42,7 +42,7 @@ def float_power_() -> Iterator[tuple[np.ndarray, object]]:
 @samples("angle", ref=np.angle)
 def angle() -> Iterator[np.ndarray]:
     yield normal(3, 4)
-    yield normal(3, 4) + 1j * normal(3, 4)
+    yield complex_normal(3, 4)
 
 
 @samples("polar", ref=lambda r, a: r * np.exp(1j * a))

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from samples import Sample, distinct, integers, normal, samples, uniform
-
-
-def spread(value: Any, dims: int) -> list[int]:
-    return list(value) if isinstance(value, (tuple, list)) else [value] * dims
+from samples.conv import spread
 
 
 def over_windows(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from samples import Sample, away_from, normal, samples
+from samples import Sample, away_from, complex_normal, normal, samples
 from samples.reduce import Dim, over
 
 
@@ -41,7 +41,7 @@ def unbiased_moments() -> Iterator[Any]:
 
 def moments_of_all() -> Iterator[Any]:
     yield normal(3, 4), False
-    yield normal(3, 4) + 1j * normal(3, 4), True
+    yield complex_normal(3, 4), True
 
 
 def of_all(ref: Any, x: np.ndarray, unbiased: bool) -> Any:
@@ -51,8 +51,8 @@ def of_all(ref: Any, x: np.ndarray, unbiased: bool) -> Any:
 def with_complex(make: Any) -> Any:
     def more() -> Iterator[Any]:
         yield from make()
-        yield normal(3, 4) + 1j * normal(3, 4)
-        yield normal(3, 4) + 1j * normal(3, 4), 1
+        yield complex_normal(3, 4)
+        yield complex_normal(3, 4), 1
 
     return more
 
@@ -111,6 +111,6 @@ def logsumexp() -> Iterator[Any]:
     yield normal(3, 4), 1
     yield normal(3, 4, 5), (0, 2), True
     yield normal(3, 70, scale=400.0), 1
-    yield normal(3, 4) + 1j * normal(3, 4), 1
-    yield normal(3, 4, 5) + 1j * normal(3, 4, 5), (0, 2), True
+    yield complex_normal(3, 4), 1
+    yield complex_normal(3, 4, 5), (0, 2), True
     yield np.array([[800 + 1j, 801 - 2j]]), 1

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, normal, samples, uniform
-from samples.complex import complexes
+from samples import Sample, complex_normal, normal, samples, uniform
 
 PAD_MODE = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -64,8 +63,8 @@ def stft() -> Iterator[Any]:
     yield sample(normal(20), 8, pad_mode="replicate")
     yield sample(normal(20), 8, pad_mode="circular")
     yield sample(normal(20), 8, return_complex=False)
-    yield sample(complexes(2, 20), 8)
-    yield sample(normal(20), 8, window=complexes(8), return_complex=None)
+    yield sample(complex_normal(2, 20), 8)
+    yield sample(normal(20), 8, window=complex_normal(8), return_complex=None)
     yield sample(normal(8), 8, center=False)
 
 
@@ -102,11 +101,11 @@ def istft_ref(
 
 @samples("istft", ref=istft_ref)
 def istft() -> Iterator[Any]:
-    yield complexes(2, 5, 6), 8
-    yield Sample(complexes(5, 6), 8, window=uniform(8, low=0.5))
-    yield complexes(4, 6), 7, 2, 5, uniform(5, low=0.5)
-    yield Sample(complexes(5, 6), 8, center=False, normalized=True)
-    yield Sample(complexes(8, 6), 8, onesided=False)
-    yield Sample(complexes(2, 8, 6), 8, return_complex=True)
-    yield Sample(complexes(5, 6), 8, length=9)
-    yield Sample(complexes(5, 6), 8, length=20)
+    yield complex_normal(2, 5, 6), 8
+    yield Sample(complex_normal(5, 6), 8, window=uniform(8, low=0.5))
+    yield complex_normal(4, 6), 7, 2, 5, uniform(5, low=0.5)
+    yield Sample(complex_normal(5, 6), 8, center=False, normalized=True)
+    yield Sample(complex_normal(8, 6), 8, onesided=False)
+    yield Sample(complex_normal(2, 8, 6), 8, return_complex=True)
+    yield Sample(complex_normal(5, 6), 8, length=9)
+    yield Sample(complex_normal(5, 6), 8, length=20)

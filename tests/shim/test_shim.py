@@ -12,14 +12,6 @@ import numpy as np
 import pytest
 from shim.fake_driver import INVALID_HANDLE, NOT_FOUND, Driver, fails
 
-
-@pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    for switch in ("RUSHLIGHT_SHIM_ORDER", "RUSHLIGHT_SHIM_GUARD", "RUSHLIGHT_SHIM_DEVICES"):
-        monkeypatch.delenv(switch, raising=False)
-    return Driver()
-
-
 ADD = """
 extern "C" __global__ void k(const float* a, const float* b, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

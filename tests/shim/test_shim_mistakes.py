@@ -28,13 +28,6 @@ from shim.fake_driver import (
 MAX_DYNAMIC_SHARED = 8
 
 
-@pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    for switch in ("RUSHLIGHT_SHIM_ORDER", "RUSHLIGHT_SHIM_GUARD", "RUSHLIGHT_SHIM_DEVICES"):
-        monkeypatch.delenv(switch, raising=False)
-    return Driver()
-
-
 def test_read_behind_dynamic_shared_memory_is_caught(cuda: Driver, capfd: Any) -> None:
     text = """extern "C" __global__ void k(float* x) {
       extern __shared__ float values[];

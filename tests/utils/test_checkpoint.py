@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from memory import kept_by
 
 import rushlight as torch
 from rushlight import _C, nn
@@ -486,13 +487,6 @@ def test_sequential_arguments_are_checked() -> None:
 def test_deep_network_needs_a_fraction_of_the_memory() -> None:
     layers = [nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(32)]
     x = torch.randn(256, 64, requires_grad=True)
-
-    def kept_by(run: Callable[..., torch.Tensor]) -> int:
-        before = _C._memory_stats()["allocated"]
-        loss = run().sum()
-        kept = _C._memory_stats()["allocated"] - before
-        loss.backward()
-        return kept
 
     plain = kept_by(lambda: nn.Sequential(*layers)(x))
     segments = kept_by(lambda: checkpoint_sequential(layers, 8, x, use_reentrant=False))

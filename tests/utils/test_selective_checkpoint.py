@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+from memory import kept_by
 
 import rushlight as torch
-from rushlight import _C, nn
+from rushlight import nn
 from rushlight.nn import functional as F
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils.checkpoint import (
@@ -196,13 +197,6 @@ def test_memory_lies_between_all_and_nothing() -> None:
         *(nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Tanh()) for _ in range(10))
     )
     x = torch.randn(256, 64, requires_grad=True)
-
-    def kept_by(run: Callable[[], torch.Tensor]) -> int:
-        before = _C._memory_stats()["allocated"]
-        loss = run().sum()
-        kept = _C._memory_stats()["allocated"] - before
-        loss.backward()
-        return kept
 
     result = 256 * 64 * 4
     plain = kept_by(lambda: layers(x))

@@ -212,6 +212,16 @@ def test_nms_of_odd_boxes() -> None:
     assert kept.tolist() == list(range(2999, 2992, -1))
 
 
+def test_nms_names_what_does_not_fit_the_boxes() -> None:
+    boxes, two = torch.zeros(3, 4), torch.zeros(2)
+    with pytest.raises(RuntimeError, match="boxes and scores should have same number"):
+        ops.nms(boxes, two, 0.5)
+    with pytest.raises(RuntimeError, match="boxes and idxs should have same number"):
+        ops.batched_nms(boxes, torch.zeros(3), two, 0.5)
+    with pytest.raises(RuntimeError, match="boxes is on cpu and scores on meta"):
+        ops.nms(boxes, torch.zeros(3, device="meta"), 0.5)
+
+
 def test_pools_over_levels() -> None:
     pool = ops.MultiScaleRoIAlign(["a", "b"], 2, 2, canonical_scale=16, canonical_level=3)
     maps = {"a": torch.ones(1, 1, 16, 16), "b": 2 * torch.ones(1, 1, 8, 8), "c": torch.zeros(1)}

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/ceil_div.h"
 #include "core/device/philox.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
 #include "core/ops/random/random_draw.h"
 #include "core/ops/random/random_kernels.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -139,7 +141,7 @@ Tensor mask_sums(const Attention& a, DType dtype) {
   int64_t masks = std::max<int64_t>(1, checked_numel(batch_of(a.mask)));
   int64_t sharing = std::max<int64_t>(1, a.items() / masks);
   sizes.back() = a.keys();
-  sizes.insert(0, std::min(sharing, (kWanted + masks - 1) / masks));
+  sizes.insert(0, std::min(sharing, ceil_div(kWanted, masks)));
   return zeros(sizes, dtype, a.mask.device());
 }
 
@@ -209,9 +211,8 @@ void check_operands(const Tensor& query, const Tensor& key, const Tensor& value)
   CHECK(key.dtype() == query.dtype() && value.dtype() == query.dtype(),
         "query, key and value must have the same dtype, got ", dtype_name(query.dtype()), ", ",
         dtype_name(key.dtype()), " and ", dtype_name(value.dtype()), ".");
-  CHECK(key.device() == query.device() && value.device() == query.device(),
-        "query, key and value must be on the same device, got ", query.device(), ", ", key.device(),
-        " and ", value.device(), ".");
+  check_same_device(query, key, "key", "query");
+  check_same_device(query, value, "value", "query");
   CHECK(query.size(-1) == key.size(-1), "query ", query.sizes(), " and key ", key.sizes(),
         " must have the same number of features, got ", query.size(-1), " and ", key.size(-1), ".");
   CHECK(key.size(-2) == value.size(-2), "key ", key.sizes(), " and value ", value.sizes(),

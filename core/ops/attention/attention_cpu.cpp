@@ -5,6 +5,7 @@
 // Rows of any layout and dtype are brought into tiles of the type that attention_isa.cpp computes
 // in. Threads share queries of batch items forward, and batch items (or ranges of keys, when there
 // are few) backward; items that share the gradient of a mask follow each other in one thread.
+#include "core/base/ceil_div.h"
 #include "core/ops/attention/attention.h"
 
 #include <algorithm>
@@ -137,9 +138,8 @@ void forward(const Attention& a, const Tensor& output, const Tensor& logsumexp) 
   Mask<T> mask(a);
   Drop<T> drop(a);
   int64_t queries = kQueries;  // fewer, when all threads would not have some
-  while (queries > kRows && a.items() * ((L + queries - 1) / queries) < 4 * num_threads())
-    queries /= 2;
-  const int64_t tiles = (L + queries - 1) / queries;
+  while (queries > kRows && a.items() * ceil_div(L, queries) < 4 * num_threads()) queries /= 2;
+  const int64_t tiles = ceil_div(L, queries);
   parallel_for(
       0, a.items() * tiles, grain(work(a) / double(tiles)), [&](int64_t begin, int64_t end) {
         Scratch<T> scratch(queries * (E + V + 2) + kKeys * (2 * E + V) + kRows * kKeys);
@@ -247,7 +247,7 @@ class Backward {
     return Rows<T>(grad, a_.batch);
   }
 
-  int64_t key_tiles() const { return (S_ + kKeys - 1) / kKeys; }
+  int64_t key_tiles() const { return ceil_div(S_, kKeys); }
   // Ranges of keys that have a gradient of the queries each, which are added up afterwards.
   int64_t count_parts() const {
     if (groups_.size() >= num_threads() || group_work_ <= kMultiplicationsPerThread) return 1;

@@ -1,6 +1,7 @@
 // Owns the launches of attention on CUDA, see attention.cu.
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
@@ -34,7 +35,7 @@ struct Variant {
       : item(item_in),
         backward(backward_in),
         drops(drops_in),
-        head(int(std::clamp<int64_t>((features + kStep - 1) / kStep, 1, kSharedBytes)) * kStep) {
+        head(int(std::clamp<int64_t>(ceil_div(features, kStep), 1, kSharedBytes)) * kStep) {
     // Sums of longer rows would not fit in the registers of a warp.
     constexpr int kLongest = 128;
     if (is_half(item) && head <= kLongest) {

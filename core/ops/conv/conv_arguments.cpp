@@ -7,25 +7,16 @@
 
 namespace rushlight {
 
-void check_conv_range(ShapeRef list, int64_t dims, const char* name, int64_t least) {
-  CHECK(int64_t(list.size()) == dims, name, " must have ", dims, " numbers, one for each spatial ",
-        "dim, but is ", ShapeText{list}, ".");
-  for (int64_t value : list)
-    CHECK(value >= least && value <= std::numeric_limits<int32_t>::max(), name, " ",
-          ShapeText{list}, " is out of range: each number must be at least ", least,
-          " and below 2^31.");
-}
-
 Convolution describe_conv(ShapeRef input, ShapeRef weight, const ConvWindows& windows) {
   int64_t dims = int64_t(input.size()) - 2, groups = windows.groups;
   CHECK(dims >= 1 && dims <= 3 && weight.size() == input.size(),
         "input and weight must have 3, 4 or 5 dims, both the same, but have shapes ",
         ShapeText{input}, " and ", ShapeText{weight}, ".");
-  check_conv_range(windows.stride, dims, "stride", 1);
-  check_conv_range(windows.before, dims, "padding", 0);
-  check_conv_range(windows.after, dims, "padding", 0);
-  check_conv_range(windows.dilation, dims, "dilation", 1);
-  check_conv_range(weight.subspan(2), dims, "kernel_size", 1);
+  check_window_numbers(windows.stride, dims, "stride", 1);
+  check_window_numbers(windows.before, dims, "padding", 0);
+  check_window_numbers(windows.after, dims, "padding", 0);
+  check_window_numbers(windows.dilation, dims, "dilation", 1);
+  check_window_numbers(weight.subspan(2), dims, "kernel_size", 1);
   CHECK(groups > 0, "groups must be at least 1, but is ", groups, ".");
   CHECK(weight[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ",
         groups, " at dimension 0, but got weight of size ", ShapeText{weight}, " instead.");

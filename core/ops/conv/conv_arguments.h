@@ -3,6 +3,7 @@
 
 #include "core/ops/conv/conv.h"
 #include "core/ops/ops.h"
+#include "core/ops/window_numbers.h"
 
 namespace rushlight {
 
@@ -11,9 +12,6 @@ struct ConvWindows {
   ShapeRef stride, before, after, dilation;  // before and after: the padding
   int64_t groups;
 };
-
-// Refuses a list that has not `dims` numbers from `least` to below 2^31.
-void check_conv_range(ShapeRef list, int64_t dims, const char* name, int64_t least);
 
 // The sizes of a convolution, once they have proved to fit together.
 Convolution describe_conv(ShapeRef input, ShapeRef weight, const ConvWindows& windows);

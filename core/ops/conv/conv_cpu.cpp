@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/openblas.h"
 #include "core/device/threads.h"
@@ -63,7 +64,7 @@ class Columns {
   std::pair<int64_t, int64_t> inside(size_t d, int64_t tap) const {
     int64_t shift = conv_.padding_before[d] - tap * conv_.dilation[d], stride = conv_.stride[d];
     int64_t last = conv_.size[d] - 1 + shift;  // output i looks at i * stride - shift
-    int64_t begin = shift > 0 ? (shift + stride - 1) / stride : 0;
+    int64_t begin = shift > 0 ? ceil_div(shift, stride) : 0;
     int64_t end = last < 0 ? 0 : std::min(out_[d], last / stride + 1);
     return {begin, std::max(begin, end)};
   }

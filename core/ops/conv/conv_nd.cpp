@@ -40,7 +40,7 @@ Tensor conv_nd(int64_t dims, const Tensor& input, const Tensor& weight, const Te
     for (int64_t step : stride)
       CHECK(step == 1, "padding='same' is not supported for strided convolutions.");
     conv_batch(input, weight, dims);  // for its checks
-    check_conv_range(dilations, dims, "dilation", 1);
+    check_window_numbers(dilations, dims, "dilation", 1);
     for (size_t d = 0; d < size_t(dims); ++d) {
       int64_t total = dilations[d] * std::max<int64_t>(weight.sizes()[d + 2] - 1, 0);
       before[d] = total / 2;

@@ -15,10 +15,10 @@ constexpr auto conv_transpose = [](const Tensor& input, const Tensor& weight, co
   Shape strides = conv_numbers(stride, dims), pads = conv_numbers(padding, dims);
   Shape dilations = conv_numbers(dilation, dims), extra = conv_numbers(output_padding, dims);
   check_conv_operands(input, weight, bias);
-  check_conv_range(strides, dims, "stride", 1);
-  check_conv_range(pads, dims, "padding", 0);
-  check_conv_range(dilations, dims, "dilation", 1);
-  check_conv_range(extra, dims, "output_padding", 0);
+  check_window_numbers(strides, dims, "stride", 1);
+  check_window_numbers(pads, dims, "padding", 0);
+  check_window_numbers(dilations, dims, "dilation", 1);
+  check_window_numbers(extra, dims, "output_padding", 0);
   Shape size(strides.size()), after = pads, missing(strides.size());
   for (size_t d = 0; d < size_t(dims); ++d) {
     CHECK(extra[d] < std::max(strides[d], dilations[d]),

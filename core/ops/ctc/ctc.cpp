@@ -6,6 +6,7 @@
 #include "core/ops/loss/loss.h"
 #include "core/ops/no_derivative.h"
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -109,10 +110,7 @@ Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_l
   Tensor x = batched ? log_probs : unsqueeze(log_probs, 1);  // (T, N, C)
   CHECK(targets.dim() == 1 || targets.dim() == 2,
         "Expected 1 to 2 dimensions for targets, got shape ", targets.sizes(), ".");
-  CHECK(targets.device() == x.device(),
-        "Expected all tensors to be on the same device, but found "
-        "at least two devices, ",
-        x.device(), " and ", targets.device(), "!");
+  check_same_device(x, targets, "targets", "log_probs");
   CHECK(blank >= 0 && blank < x.size(2), "blank must be in label range: 0 to ", x.size(2) - 1,
         ", got ", blank, ".");
   // Copies, so that a program may reuse its memory before backward.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/ceil_div.h"
 #include "core/ops/fft/fft.h"
 #include "core/ops/fft/fft_rows.h"
 #include "core/tensor/dims.h"
@@ -154,7 +155,7 @@ void transform_panels(const Transform<T>& transform, const T* in, T* out, Around
     copy_strided(sizes, item, reinterpret_cast<char*>(to), to_strides,
                  reinterpret_cast<const char*>(from), from_strides);
   };
-  int64_t panels = (around.inner + kColumns - 1) / kColumns;
+  int64_t panels = ceil_div(around.inner, kColumns);
   int64_t grain =
       std::max<int64_t>(1, kFftGrain / (around.length * std::min(kColumns, around.inner)));
   parallel_for(0, around.outer * panels, grain, [&](int64_t begin, int64_t end) {
@@ -201,7 +202,7 @@ void transform_columns(const Transform<T>& transform, const T* in, T* out, Aroun
                           out + (slice * out_slice + column) * out_item, inner, scratch);
   });
   int64_t columns = around.outer * left;
-  on_threads((columns + lanes - 1) / lanes, [&](int64_t i, T* scratch) {
+  on_threads(ceil_div(columns, lanes), [&](int64_t i, T* scratch) {
     int64_t count = std::min(lanes, columns - i * lanes);
     FftLaneOffsets from{}, to{};
     for (int64_t l = 0; l < count; ++l) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -26,7 +27,7 @@ bool FftRows<T>::by_columns(const FftPlan<T>& plan, int64_t count) {
     columns += 6 * double(plan.n);
     split += double(plan.n);
   }
-  return double((count + lanes - 1) / lanes) * columns < double(count) * split;
+  return double(ceil_div(count, lanes)) * columns < double(count) * split;
 }
 
 template <class T>
@@ -112,7 +113,7 @@ void FftRows<T>::run_split(T scale, const T* in, T* out) {
   const auto& k = fft_loops<T>();
   const FftSplit<T>& split = plan_.split;
   int64_t n1 = split.first.n, n2 = split.second.n;
-  auto blocks = [&](int64_t n) { return (n + k.lanes - 1) / k.lanes; };
+  auto blocks = [&](int64_t n) { return ceil_div(n, k.lanes); };
   if (plan_.n < kFftLong) {
     T* middle = static_cast<T*>(scratch_.data());
     T* scratch = middle + 2 * plan_.n;

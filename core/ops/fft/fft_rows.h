@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/ops/fft/fft_plan.h"
@@ -84,7 +85,7 @@ template <class T, class Body>
 void for_each_group(const FftPlan<T>& plan, int64_t count, Body&& body) {
   int64_t group = FftRows<T>::group(plan, count);
   int64_t grain = std::max<int64_t>(1, kFftGrain / (group * plan.n));
-  parallel_for(0, (count + group - 1) / group, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(0, ceil_div(count, group), grain, [&](int64_t begin, int64_t end) {
     FftRows<T> rows(plan, count);
     for (int64_t g = begin; g < end; ++g) body(rows, g * group, std::min(group, count - g * group));
   });

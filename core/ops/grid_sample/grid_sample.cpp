@@ -3,6 +3,7 @@
 
 #include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -21,8 +22,7 @@ void check_operands(GridSampling how, const Tensor& input, const Tensor& grid, i
   CHECK(input.dim() == dims + 2 && grid.dim() == dims + 2, "expected ", dims + 2,
         "D input and grid, but got input with sizes ", input.sizes(), " and grid with sizes ",
         grid.sizes());
-  CHECK(input.device() == grid.device(), "Expected all tensors to be on the same device, but input",
-        " is on ", input.device(), " and grid on ", grid.device(), ".");
+  check_same_device(input, grid, "grid");
   CHECK(input.dtype() == grid.dtype(), "expected input and grid to have same dtype, but input has ",
         dtype_name(input.dtype()), " and grid has ", dtype_name(grid.dtype()));
   CHECK(input.size(0) == grid.size(0), "expected grid and input to have same batch size, but got ",

@@ -1,6 +1,7 @@
 // Defines the kernels of grid_sample on CUDA, see grid_sample.cu.
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
@@ -85,7 +86,7 @@ void sum_by_pixel(Kernels& kernels, const GridImage& image, int taps, const Tens
   args.total = image.channels * positions;
   args.before = {1, {image.channels}, {image.pixels * item}};
   PickedArgs by_chunk = args;
-  int64_t chunks = by_chunk.positions = (positions + kRunChunk - 1) / kRunChunk;
+  int64_t chunks = by_chunk.positions = ceil_div(positions, kRunChunk);
   by_chunk.total = image.channels * chunks;
   cuda::CudaBuffer parts(size_t(by_chunk.total) * 2 * dtype_size(compute), device.index);
   kernels.sum_shares.launch({cuda::blocks_for(args.total, kIndexThreads)}, {kIndexThreads}, 0, args,
@@ -108,8 +109,8 @@ Tensor grid_sample_on_cuda(GridSampling how, const Tensor& input, const Tensor& 
   // Few places share their channels out among more threads.
   int64_t images = input.size(0), places = images * image.places;
   int64_t parts = std::clamp<int64_t>(kWanted / places, 1, std::min<int64_t>(image.channels, 1024));
-  int64_t each = (image.channels + parts - 1) / parts;
-  auto rows = unsigned((image.channels + each - 1) / each);
+  int64_t each = ceil_div(image.channels, parts);
+  auto rows = unsigned(ceil_div(image.channels, each));
   cuda::DeviceGuard guard(result.device().index);
   cuda::kernels_of<Kernels>(variant_of(image, input.dtype()))
       .sample.launch({cuda::blocks_for(places, kThreads), rows}, {kThreads}, 0, image, images, each,

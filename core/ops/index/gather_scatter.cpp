@@ -4,6 +4,7 @@
 
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 #include "core/ops/shape/shape.h"
 #include "core/tensor/tile_loop.h"
 
@@ -14,14 +15,8 @@ Tensor as_vector(const Tensor& tensor) {
   return tensor.dim() ? tensor : alias(tensor, Shape{1}, Shape{1}, tensor.offset());
 }
 
-void check_beside(const Tensor& input, const Tensor& other) {
-  CHECK(input.device() == other.device(),
-        "Expected all tensors to be on the same device, but found at least two devices, ",
-        input.device(), " and ", other.device(), "!");
-}
-
 Tensor checked_index(const Tensor& input, const Tensor& index) {
-  check_beside(input, index);
+  check_same_device(input, index, "index");
   CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32 || index.numel() == 0,
         "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
   return to_dtype(as_vector(index), DType::int64);
@@ -45,11 +40,6 @@ Scatter scatter_mode(const std::optional<std::string_view>& reduce) {
 Tensor scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                     std::optional<std::string_view> reduce) {
   return call<"scatter_", Tensor>(input, dim, index, src, reduce);
-}
-
-void check_has_values(const Tensor& tensor) {
-  CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,
-        "not implemented for tensors on meta, whose shape would depend on values.");
 }
 
 // A number as the values to scatter.
@@ -131,10 +121,7 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
                      std::string_view reduce, bool include_self) {
   CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
         "reduce argument must be either prod, mean, amax or amin, got '", reduce, "'.");
-  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, got shape ",
-        index.sizes());
-  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
-        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  check_index_vector(index);
   Tensor target = input.dim() ? input : view(input, Shape{1});
   Tensor slices = source.dim() ? source : view(source, Shape{1});
   int64_t d = wrap_dim(dim, target.dim());
@@ -150,8 +137,6 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
   return input.dim() ? out : view(out, Shape{});
 }
 
-}  // namespace
-
 Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
   Tensor self = as_vector(input), places = checked_index(input, index);
   size_t d = size_t(wrap_dim(dim, self.dim()));
@@ -163,13 +148,15 @@ Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
   return out;
 }
 
+}  // namespace
+
 void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                    Scatter how) {
   Tensor self = as_vector(input), places = checked_index(input, index);
   size_t d = size_t(wrap_dim(dim, self.dim()));
   CHECK(src.dtype() == input.dtype(), "Expected self.dtype to be equal to src.dtype, got ",
         dtype_name(input.dtype()), " and ", dtype_name(src.dtype()));
-  check_beside(input, src);
+  check_same_device(input, src, "src");
   if (index.numel() == 0) return;
   Tensor values = as_vector(may_overlap(input, src) ? clone_dense(src) : src);
   check_fits(places.sizes(), self.sizes(), d, "self");

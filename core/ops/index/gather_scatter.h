@@ -6,7 +6,6 @@
 
 namespace rushlight {
 
-Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index);
 // input[..., index[...], ...] becomes or is combined with src[...]. Where an element is named
 // twice the values come in the order of the index, for any number of threads.
 void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,

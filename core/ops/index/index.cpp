@@ -3,6 +3,7 @@
 
 #include "core/ops/op.h"
 #include "core/ops/real_number.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -12,19 +13,10 @@ constexpr DTypeSet integers([](DType t) { return is_integral(t); });
 // `index` at dim, whole dims before it.
 std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index) {
   size_t d = size_t(wrap_dim(dim, input.dim()));
-  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, but got shape ",
-        index.sizes());
-  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
-        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  check_index_vector(index);
   std::vector<Tensor> indices(d + 1);
   indices[d] = index.dim() ? index : reshape(index, Shape{1});
   return indices;
-}
-
-void check_device(const Tensor& input, const Tensor& other, const char* name) {
-  CHECK(other.device() == input.device(),
-        "Expected all tensors to be on the same device, but input is on ", input.device(), " and ",
-        name, " on ", other.device(), ". Move one with .to(device).");
 }
 
 // input as it is, or a 0-d one as a vector of one element that shares its memory.
@@ -52,8 +44,8 @@ Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const T
         indices.back().numel(), " elements at dim ", dim, " takes a source of shape ", expected);
   CHECK(source.dtype() == input.dtype(), "input (", dtype_name(input.dtype()), ") and source (",
         dtype_name(source.dtype()), ") must have the same dtype");
-  check_device(input, index, "index");
-  check_device(input, source, "source");
+  check_same_device(input, index, "index");
+  check_same_device(input, source, "source");
   index_put_(target, indices, as_vector(source), accumulate);
   return input;
 }
@@ -229,7 +221,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor|Scalar value) -> 
     CHECK(is_integral(index.dtype()), ErrorKind::kIndex,
           "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()),
           ". Use index.long().");
-    check_device(input, index, "index");
+    check_same_device(input, index, "index");
     Tensor target = as_vector(input);
     bool is_dual = is_lifted(value) && level_of(value).kind == LevelKind::dual;
     if (value.requires_grad() || is_dual) {  // an element that is named twice counts once

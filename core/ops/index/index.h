@@ -30,6 +30,11 @@ Tensor read_picked(const Tensor& input, const Picked& picked);
 // the last value wins, or all are added in order, for any number of threads.
 void write_picked(const Tensor& input, const Picked& picked, const Tensor& values, bool accumulate);
 
+// Refuses an index of slices along a dim that is no vector of int32 or int64.
+void check_index_vector(const Tensor& index);
+// Refuses a tensor on meta, where the shape of a result depends on values.
+void check_has_values(const Tensor& tensor);
+
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);
 

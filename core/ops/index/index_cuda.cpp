@@ -3,6 +3,7 @@
 #include <bit>
 #include <numeric>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_capture.h"
 #include "core/device/cuda_kernel_map.h"
@@ -104,7 +105,7 @@ void combine(const PickedArgs& args, const Tensor& input, const Tensor& dense, b
         ErrorKind::kNotImplemented, "complex numbers have no order");
   auto& kernels = cuda::kernels_of<CombineKernel>(std::pair(input.dtype(), how));
   PickedArgs by_chunk = args;
-  int64_t chunks = by_chunk.positions = (args.positions + kRunChunk - 1) / kRunChunk;
+  int64_t chunks = by_chunk.positions = ceil_div(args.positions, kRunChunk);
   by_chunk.total = args.total / args.positions * chunks;
   bool in_parts = args.order && chunks > 1;
   // Halves and small integers are combined in 4 bytes.

@@ -178,9 +178,20 @@ void write_picked(const Tensor& input, const Picked& picked, const Tensor& value
   else write_picked_cpu(input, picked, source, accumulate);
 }
 
-Tensor nonzero_places(const Tensor& input) {
-  CHECK(!input.device().is_meta(), ErrorKind::kNotImplemented,
+void check_index_vector(const Tensor& index) {
+  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, but got shape ",
+        index.sizes());
+  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
+        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+}
+
+void check_has_values(const Tensor& tensor) {
+  CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,
         "not implemented for tensors on meta, whose shape would depend on values.");
+}
+
+Tensor nonzero_places(const Tensor& input) {
+  check_has_values(input);
   Tensor flags = to_dtype(to_contiguous(input), DType::bool_);
   return input.device().is_cuda() ? nonzero_places_cuda(flags) : nonzero_places_cpu(flags);
 }

@@ -1,5 +1,6 @@
 // Defines the factorizations of linalg.h, and the solutions by them. Small matrices are done here,
 // because LAPACK has not begun before they are finished; large ones by LAPACK.
+#include "core/base/ceil_div.h"
 #include "core/device/lapack.h"
 #include "core/ops/linalg/linalg.h"
 #include "core/ops/linalg/linalg_loops.h"
@@ -64,7 +65,7 @@ void substitute(int64_t n, const SmallTriangle& a, T* b, int64_t column, int64_t
     Lapack<T>::trsm('L', a.upper == by_columns ? 'U' : 'L', trans, a.unitriangular ? 'U' : 'N', n,
                     columns, data, stride, b, column);
   } else {
-    int64_t half = (n / 2 + kSmallMatrix - 1) / kSmallMatrix * kSmallMatrix, rest = n - half;
+    int64_t half = round_up(n / 2, kSmallMatrix), rest = n - half;
     SmallTriangle lower_right = a;
     lower_right.data = data + half * (a.row + a.column);
     if (a.upper) {
@@ -165,8 +166,8 @@ void for_each_column_block(const Tensor& b, double work_per_column, F&& f) {
   int64_t blocks = 1;
   if (count < num_threads() && work_per_column * double(columns) > 2 * kMultiplicationsPerThread)
     blocks = std::min<int64_t>(columns, num_threads());
-  int64_t width = (columns + blocks - 1) / blocks;
-  blocks = (columns + width - 1) / width;
+  int64_t width = ceil_div(columns, blocks);
+  blocks = ceil_div(columns, width);
   double work = work_per_column * double(width) + 500;
   parallel_for(0, count * blocks, int64_t(4e4 / work) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

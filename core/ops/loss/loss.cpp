@@ -3,6 +3,7 @@
 
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -94,6 +95,10 @@ void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& w
         other_batch ? ErrorKind::kValue : ErrorKind::kRuntime, "Expected target size ",
         without_class(sizes), " for input ", sizes, ", got ", target.sizes(),
         ". It holds one class for each position of input.");
+  check_class_weight(weight, classes);
+}
+
+void check_class_weight(const Tensor& weight, int64_t classes) {
   CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
         "weight tensor should be defined either for all ", classes,
         " classes or no classes but got weight tensor of shape: ",
@@ -103,10 +108,8 @@ void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& w
 void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                       int64_t ignore_index) {
   check_class_sizes(input.sizes(), target, weight);
-  for (const Tensor* t : {&target, &weight})
-    CHECK(!t->defined() || t->device() == input.device(),
-          "Expected all tensors to be on the same device, but found at least two devices, ",
-          input.device(), " and ", t->device(), "!");
+  check_same_device(input, target, "target");
+  check_same_device(input, weight, "weight");
   check_classes(target, input.size(class_dim(input)), ignore_index, ErrorKind::kIndex);
 }
 

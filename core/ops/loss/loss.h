@@ -32,6 +32,8 @@ void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t>
 // Of an input of these sizes: the classes are dim 1, or dim 0 of one without a batch. Kernels check
 // it anew, because a program may replace the .data of what was saved.
 void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& weight);
+// Refuses a weight that has not one number for each class.
+void check_class_weight(const Tensor& weight, int64_t classes);
 // All that the losses over classes ask of their arguments.
 void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                       int64_t ignore_index);

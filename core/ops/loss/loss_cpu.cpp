@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/loss/loss.h"
 
@@ -53,7 +54,7 @@ void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weigh
     const E* x = input.data<E>();
     const T* w = weight.defined() ? weight.data<T>() : nullptr;
     const int64_t* classes = target.data<int64_t>();
-    int64_t positions = shape.batch * shape.inner, blocks = (positions + kBlock - 1) / kBlock;
+    int64_t positions = shape.batch * shape.inner, blocks = ceil_div(positions, kBlock);
     std::vector<double> losses(static_cast<size_t>(blocks)), weights(static_cast<size_t>(blocks));
     parallel_for(0, blocks, 4, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {

@@ -199,10 +199,8 @@ wait for the GPU, its loss is NaN instead.)",
           input, target, weight, ignore_index, int64_t(how.reduction), smoothing));
     Tensor log_probs = log_softmax(input, dim);
     Tensor weights;  // of the rank of input
+    check_class_weight(weight, classes);
     if (weight.defined()) {
-      CHECK(weight.dim() == 1 && weight.numel() == classes,
-            "weight tensor should be defined either for all ", classes,
-            " classes or no classes but got weight tensor of shape: ", weight.sizes());
       Shape sizes(size_t(input.dim()), 1);
       sizes[size_t(dim)] = classes;
       weights = reshape(weight, sizes);

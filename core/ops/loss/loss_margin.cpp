@@ -4,6 +4,7 @@
 #include "core/ops/loss/loss.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -282,9 +283,7 @@ Example:
     CHECK(target.sizes() == input.sizes() || (input.dim() < 2 && target.dim() < 2 &&
                                               target.numel() == input.numel()),
           "inconsistent target size: ", target.sizes(), " for input of size: ", input.sizes());
-    CHECK(target.device() == input.device(),
-          "Expected all tensors to be on the same device, but found at least two devices, ",
-          input.device(), " and ", target.device(), "!");
+    check_same_device(input, target, "target");
     int64_t classes = input.dim() ? input.size(-1) : 1;
     Shape rows{input.dim() == 2 ? input.size(0) : 1, classes};
     Tensor x = reshape(input, rows), y = reshape(target, rows);

@@ -22,29 +22,11 @@ Tensor as_rows(const Tensor& tensor) {
   return reshape(tensor, Shape{rows, tensor.size(-1)});
 }
 
-// Both must have one dtype and one device.
-void check_kinds(const Tensor& a, const Tensor& b) {
-  bool is_for_class = a.dtype() != b.dtype() && (is_dispatched(a) || is_dispatched(b));
-  CHECK(is_for_class || a.dtype() == b.dtype(),
-        "expected m1 and m2 to have the same dtype, but got: ", dtype_name(a.dtype()),
-        " != ", dtype_name(b.dtype()), ". Convert one with .to(dtype).");
-  common_device(std::array{&a, &b});
-}
-
 void check_dim(const Tensor& tensor, const char* name, int64_t dim) {
   static constexpr const char* kinds[] = {"a number", "a vector", "a matrix",
                                           "a 3D tensor, a batch of matrices"};
   CHECK(tensor.dim() == dim, name, " must be ", kinds[dim], ", but has shape ", tensor.sizes(),
         ".");
-}
-
-// The last dim of a against the second to last of b, or its only one.
-void check_inner(const Tensor& a, const Tensor& b) {
-  int64_t rows = a.dim() == 1 ? 1 : a.size(-2), columns = b.dim() == 1 ? 1 : b.size(-1);
-  int64_t left = a.size(-1), right = b.dim() == 1 ? b.size(0) : b.size(-2);
-  CHECK(left == right, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", left, " and ",
-        right, "x", columns, "). The last dim of mat1 (", left,
-        ") must equal the first dim of mat2 (", right, ").");
 }
 
 void check_batches(const Tensor& batch1, const Tensor& batch2) {
@@ -120,6 +102,22 @@ Tensor add_product(const Tensor& input, const Tensor& left, const Tensor& right,
 }
 
 }  // namespace
+
+void check_kinds(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
+  bool is_for_class = a.dtype() != b.dtype() && (is_dispatched(a) || is_dispatched(b));
+  CHECK(is_for_class || a.dtype() == b.dtype(), a_name, " and ", b_name,
+        " must have the same dtype, but got ", dtype_name(a.dtype()), " and ",
+        dtype_name(b.dtype()), ". Convert one with .to(dtype).");
+  common_device(std::array{&a, &b});
+}
+
+void check_inner(const Tensor& a, const Tensor& b) {
+  int64_t rows = a.dim() == 1 ? 1 : a.size(-2), columns = b.dim() == 1 ? 1 : b.size(-1);
+  int64_t left = a.size(-1), right = b.dim() == 1 ? b.size(0) : b.size(-2);
+  CHECK(left == right, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", left, " and ",
+        right, "x", columns, "). The last dim of mat1 (", left,
+        ") must equal the first dim of mat2 (", right, ").");
+}
 
 OP(mm, "(Tensor input, Tensor mat2) -> Tensor", {
   .doc     = R"(The matrix product of two matrices: (n, m) and (m, p) give (n, p).
@@ -269,7 +267,7 @@ Complex elements are not conjugated; vdot does that.)",
   .forward = [](const Tensor& input, const Tensor& tensor) {
     CHECK(input.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", input.dim(),
           "D and ", tensor.dim(), "D tensors");
-    check_kinds(input, tensor);
+    check_kinds(input, tensor, "input", "tensor");
     CHECK(input.numel() == tensor.numel(), "inconsistent tensor size, expected tensor ",
           input.sizes(), " and src ", tensor.sizes(), " to have the same number of elements.");
     return dot_kernel(input, tensor);
@@ -455,11 +453,11 @@ Example:
     CHECK(weight.dim() == 1 || weight.dim() == 2,
           "weight must be a matrix (out_features, in_features) or a vector (in_features,), but has "
           "shape ", weight.sizes(), ".");
-    check_kinds(input, weight);
+    check_kinds(input, weight, "input", "weight");
     CHECK(input.dim() > 0, "input must have at least one dim, the features, but is 0-d.");
     CHECK(input.size(-1) == weight.size(-1), "input ", input.sizes(), " has ", input.size(-1),
           " features, but weight ", weight.sizes(), " takes ", weight.size(-1), ".");
-    if (bias.defined()) check_kinds(input, bias);
+    if (bias.defined()) check_kinds(input, bias, "input", "bias");
     bool is_row = weight.dim() == 1;
     if (!is_row && (!bias.defined() || bias.sizes() == Shape{weight.size(0)}))
       return linear_kernel(input, weight, bias);

@@ -9,6 +9,12 @@
 
 namespace rushlight {
 
+// Refuses operands of two dtypes or devices.
+void check_kinds(const Tensor& a, const Tensor& b, const char* a_name = "mat1",
+                 const char* b_name = "mat2");
+// Compares the last dim of a with the second to last of b, or with its only one.
+void check_inner(const Tensor& a, const Tensor& b);
+
 // a @ b for tensors of one dtype and at least two dims; those before the last two broadcast.
 Tensor matmul_kernel(const Tensor& a, const Tensor& b);
 

@@ -1,4 +1,5 @@
 // Owns the launches of batch_norm on CUDA, see batch_norm.cu.
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_memory.h"
 #include "core/ops/norm/norm.h"
 #include "core/ops/operands.h"
@@ -45,10 +46,10 @@ struct PlanePieces {
   PlanePieces(const ChannelView& view, int unit) {
     constexpr int64_t kBlocks = 1024, kLeast = 8 * kThreads, kMost = 64 * kThreads;
     int64_t total = view.samples * view.inner / unit;
-    length = (total * view.channels + kBlocks - 1) / kBlocks;
+    length = ceil_div(total * view.channels, kBlocks);
     length = std::clamp<int64_t>(length, kLeast, kMost);
     length = std::max(length, (total + 65534) / 65535);  // what a grid takes
-    count = (total + length - 1) / length;
+    count = ceil_div(total, length);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/norm/norm.h"
 #include "core/ops/norm/norm_walk.h"
@@ -41,7 +42,7 @@ struct RowBlocks {
   int64_t rows_of_block, of_sample;
 
   RowBlocks(const ChannelView& v, int64_t rows)
-      : view(v), rows_of_block(rows), of_sample((v.inner + rows - 1) / rows) {}
+      : view(v), rows_of_block(rows), of_sample(ceil_div(v.inner, rows)) {}
 
   int64_t count() const { return view.samples * of_sample; }
   int64_t rows(int64_t block) const {

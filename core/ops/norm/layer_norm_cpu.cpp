@@ -1,6 +1,7 @@
 // Owns the walks of layer_norm over memory.
 #include <cmath>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/norm/norm.h"
 #include "core/ops/norm/norm_walk.h"
@@ -47,8 +48,8 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(const Tensor& grad, c
   int64_t rows = n ? input.numel() / n : 0;
   // Several blocks share the work among threads; each adds rows enough to be worth merging.
   int64_t blocks = std::clamp<int64_t>(rows / 4, 1, 16);
-  blocks = std::max(blocks, (rows + kNormRun - 1) / kNormRun);
-  int64_t rows_of_block = (rows + blocks - 1) / blocks;
+  blocks = std::max(blocks, ceil_div(rows, kNormRun));
+  int64_t rows_of_block = ceil_div(rows, blocks);
   return by_type(input.dtype(), [&]<class T>(Tag<T>) {
     const auto& k = loops<T>();
     const T* w = data_or_null<T>(weight);

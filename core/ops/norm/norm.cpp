@@ -8,6 +8,7 @@
 #include "core/ops/norm/by_channel.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
+#include "core/ops/same_device.h"
 #include "core/tensor/memory_order.h"
 
 namespace rushlight {
@@ -16,11 +17,9 @@ namespace {
 // The dtype of statistics, and of parameters in the kernels of the CPU.
 DType kernel_dtype(const Tensor& input) { return compute_dtype(input.dtype()); }
 
-void check_same_device(const Tensor& input, std::initializer_list<const Tensor*> others) {
-  for (const Tensor* t : others)
-    CHECK(!t->defined() || t->device() == input.device(),
-          "Expected all tensors to be on the same device, but found at least two devices, ",
-          input.device(), " and ", t->device(), "!");
+void check_devices(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  check_same_device(input, weight, "weight");
+  check_same_device(input, bias, "bias");
 }
 
 void check_channels(const Tensor& t, int64_t channels, const char* name) {
@@ -136,7 +135,9 @@ OP(batch_norm_kernel,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias,
                 const Tensor& running_mean, const Tensor& running_var, bool training,
                 double momentum, double eps) {
-    check_same_device(input, {&weight, &bias, &running_mean, &running_var});
+    check_devices(input, weight, bias);
+    check_same_device(input, running_mean, "running_mean");
+    check_same_device(input, running_var, "running_var");
     check_batch(input, running_mean, running_var, weight, bias, training);
     DType dtype = kernel_dtype(input);
     bool channels_last = is_rows_of_channels(input);
@@ -249,7 +250,7 @@ OP(layer_norm_kernel,
   },
   .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias,
                 double eps) {
-    check_same_device(input, {&weight, &bias});
+    check_devices(input, weight, bias);
     DType dtype = kernel_dtype(input);
     Tensor x = prepared(input, input.dtype());
     Shape stats = x.sizes();
@@ -348,7 +349,7 @@ OP(group_norm_kernel,
   },
   .forward = [](const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias,
                 double eps) {
-    check_same_device(input, {&weight, &bias});
+    check_devices(input, weight, bias);
     DType dtype = kernel_dtype(input);
     bool channels_last = is_rows_of_channels(input);
     Tensor x = in_kernel_order(input, input.dtype(), channels_last);

@@ -18,8 +18,8 @@ PoolWindows3d make_windows(ShapeRef size, ShapeRef out, ShapeRef kernel, ShapeRe
                            ShapeRef padding, ShapeRef dilation) {
   size_t dims = size.size();
   CHECK(dims == 2 || dims == 3, "sizes must have 2 or 3 numbers, but are ", ShapeText{size}, ".");
-  check_pool_range(size, dims, "image size", 1);
-  check_pool_range(out, dims, "output size", 0);
+  check_window_numbers(size, dims, "image size", 1);
+  check_window_numbers(out, dims, "output size", 0);
   int64_t pixels = 1;
   bool overflows = false;
   for (int64_t s : size) overflows |= __builtin_mul_overflow(pixels, s, &pixels);
@@ -27,10 +27,10 @@ PoolWindows3d make_windows(ShapeRef size, ShapeRef out, ShapeRef kernel, ShapeRe
         " pixels are too large: they may have 2^31 - 1.");
   bool adaptive = kernel.empty();
   if (!adaptive) {
-    check_pool_range(kernel, dims, "kernel_size", 1);
-    check_pool_range(stride, dims, "stride", 1);
-    check_pool_range(padding, dims, "padding", 0);
-    check_pool_range(dilation, dims, "dilation", 1);
+    check_window_numbers(kernel, dims, "kernel_size", 1);
+    check_window_numbers(stride, dims, "stride", 1);
+    check_window_numbers(padding, dims, "padding", 0);
+    check_window_numbers(dilation, dims, "dilation", 1);
   }
   PoolWindows3d windows{kOnePlane, kOnePlane, kOnePlane};
   for (size_t d = 0; d < dims; ++d) {

@@ -1,19 +1,9 @@
 // Defines the reading of pooling's arguments.
 #include "core/ops/pool/pool_arguments.h"
 
-#include <limits>
-
 #include "core/ops/ops.h"
 
 namespace rushlight {
-
-void check_pool_range(ShapeRef list, size_t dims, const char* name, int64_t least) {
-  CHECK(list.size() == dims, name, " must have ", dims, " numbers, but is ", ShapeText{list}, ".");
-  for (int64_t value : list)
-    CHECK(value >= least && value <= std::numeric_limits<int32_t>::max(), name, " ",
-          ShapeText{list}, " is out of range: each number must be at least ", least,
-          " and below 2^31.");
-}
 
 PoolBatch::PoolBatch(const Tensor& input, int64_t dims)
     : dims_(dims), batched_(input.dim() == dims + 2) {
@@ -46,10 +36,10 @@ PoolArguments::PoolArguments(int64_t dims, const Tensor& volumes, ShapeRef kerne
       padding(pool_numbers(padding_, dims, 0, "padding")),
       dilation(pool_numbers(dilation_, dims, 1, "dilation")) {
   size_t count = kernel.size();
-  check_pool_range(kernel, count, "kernel_size", 1);
-  check_pool_range(stride, count, "stride", 1);
-  check_pool_range(padding, count, "padding", 0);
-  check_pool_range(dilation, count, "dilation", 1);
+  check_window_numbers(kernel, count, "kernel_size", 1);
+  check_window_numbers(stride, count, "stride", 1);
+  check_window_numbers(padding, count, "padding", 0);
+  check_window_numbers(dilation, count, "dilation", 1);
   for (size_t d = 0; d < count; ++d) {
     int64_t span = dilation[d] * (kernel[d] - 1) + 1, size = volumes.sizes()[d + 2];
     CHECK(padding[d] <= span / 2,

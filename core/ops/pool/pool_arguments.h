@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/ops/value.h"
+#include "core/ops/window_numbers.h"
 
 namespace rushlight {
 
@@ -13,9 +14,6 @@ namespace rushlight {
 inline constexpr DTypeSet kPoolable([](DType t) {
   return is_floating(t) || (is_integral(t) && t != DType::uint64);
 });
-
-// Refuses a list that has not `dims` numbers from `least` to below 2^31.
-void check_pool_range(ShapeRef list, size_t dims, const char* name, int64_t least);
 
 // Tensors of `dims` spatial dims as a batch of images or volumes, and back. A sequence is an image
 // of one row.

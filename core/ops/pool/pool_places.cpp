@@ -76,8 +76,8 @@ Args:
     size_t dims = kernel_size.size();
     CHECK((dims == 2 || dims == 3) && input.dim() == int64_t(dims) + 2, "Expected a batch of ",
           "images (N, C, H, W) or volumes (N, C, D, H, W), but got shape ", input.sizes(), ".");
-    check_pool_range(kernel_size, dims, "kernel_size", 1);
-    check_pool_range(output_size, dims, "output_size", 1);
+    check_window_numbers(kernel_size, dims, "kernel_size", 1);
+    check_window_numbers(output_size, dims, "output_size", 1);
     CHECK(samples.sizes() == (Shape{input.size(0), input.size(1), int64_t(dims)}),
           "_random_samples must have shape (", input.size(0), ", ", input.size(1), ", ", dims,
           "), but has ", samples.sizes(), ".");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/cpu_features.h"
 #include "core/device/onednn_int8.h"
@@ -108,7 +109,7 @@ Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight) {
   if (rows > kFewRows || features > kFewFeatures || multiplies_bytes()) return {};
   Tensor x = cast(input, DType::int16) - Scalar(zero_point), w = to_contiguous(weight);
   Tensor out = empty(Shape{rows, channels}, DType::int32);
-  int64_t blocks = (channels + kDotWeights - 1) / kDotWeights;
+  int64_t blocks = ceil_div(channels, kDotWeights);
   parallel_for(0, blocks, kGrain / (rows * features) + 1, [&](int64_t begin, int64_t end) {
     int32_t sums[kFewRows][kDotWeights];
     for (int64_t first = begin * kDotWeights; first < std::min(end * kDotWeights, channels);

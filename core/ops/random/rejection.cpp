@@ -5,6 +5,7 @@
 #include "core/ops/random/rejection.h"
 
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -73,9 +74,7 @@ A prob out of [0, 1] counts as the end that it is beyond; NaN gives NaN.)",
             dtype_name(each.dtype()), ". Use .float().");
     CHECK(count.dtype() == prob.dtype(), "Found dtype ", dtype_name(prob.dtype()),
           " but expected ", dtype_name(count.dtype()), ": count and prob must have one dtype.");
-    CHECK(count.device() == prob.device(),
-          "Expected all tensors to be on the same device, but count is on ", count.device(),
-          " and prob is on ", prob.device(), ".");
+    check_same_device(count, prob, "prob", "count");
     return to_dtype(rejected(Rejection::binomial, count, prob, generator), count.dtype());
   },
   .grads   = grads(no_grad<"count">, no_grad<"prob">),

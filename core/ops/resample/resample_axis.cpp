@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 #include "core/ops/resample/resample.h"
 
@@ -71,7 +72,7 @@ ResampleAxis cubic_axis(bool align_corners, int64_t size, int64_t out, double st
 ResampleAxis area_axis(int64_t size, int64_t out) {
   ResampleAxis axis(size, out);
   for (int64_t o = 0; o < out; ++o) {
-    int64_t begin = o * size / out, end = ((o + 1) * size + out - 1) / out;
+    int64_t begin = o * size / out, end = ceil_div((o + 1) * size, out);
     for (int64_t i = begin; i < end; ++i) axis.add(i, 1 / double(end - begin));
     axis.end_output();
   }

@@ -4,6 +4,7 @@
 // largest one below 2^15, sums are of 32 bits, and each dim rounds to a byte.
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/resample/resample.h"
 #include "core/ops/resample/resample_loops.h"
@@ -90,9 +91,8 @@ void resample_bytes_on_cpu(const ResampleAxis& axis, int64_t outer, int64_t inne
   }
   // Elements of a few bytes are summed for many lines at once, which lie side by side in strips.
   int64_t most = std::min(kByteStrip, kStripBytes / (line_in + line_out));
-  int64_t strip = std::clamp((std::min(most, outer) + kByteLanes - 1) / kByteLanes * kByteLanes,
-                             kByteLanes, kByteStrip);
-  int64_t strips = (outer + strip - 1) / strip;
+  int64_t strip = std::clamp(round_up(std::min(most, outer), kByteLanes), kByteLanes, kByteStrip);
+  int64_t strips = ceil_div(outer, strip);
   parallel_for(0, strips, std::max<int64_t>(1, kGrain / (work * strip)),
                [&](int64_t begin, int64_t end) {
                  std::vector<uint8_t> scratch(size_t((line_in + line_out) * strip));

@@ -1,6 +1,7 @@
 // Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
 // other, so threads share the other dims. Floats are accumulated in double, as the chains are long;
 // the loops of their sums and of extremes are in scan_isa.cpp.
+#include "core/base/ceil_div.h"
 #include "core/ops/scan/scan.h"
 
 #include <cmath>
@@ -37,7 +38,7 @@ struct Order {
 // Calls f(offset of the first element, columns) for all columns along the dim.
 template <class F>
 void for_each_columns(const AroundDim& shape, F&& f) {
-  int64_t width = std::min(shape.inner, kWidth), tiles = (shape.inner + width - 1) / width;
+  int64_t width = std::min(shape.inner, kWidth), tiles = ceil_div(shape.inner, width);
   int64_t grain = std::max<int64_t>(kGrain / (shape.length * width), 1);
   parallel_for(0, shape.outer * tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -97,7 +98,7 @@ void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State star
   int64_t lag = length * int64_t(sizeof(T)) < 4096 ? 0 : kLag,
           shared = length - (kChains - 1) * lag;
   bool together = length > kLag;
-  int64_t groups = (shape.outer + kChains - 1) / kChains;
+  int64_t groups = ceil_div(shape.outer, kChains);
   parallel_for(0, groups, kGrain / (length * kChains) + 1, [&](int64_t begin, int64_t end) {
     auto run_part = [&](int64_t row, int64_t from, int64_t count, State state) {
       int64_t at = row * length + first + from * stride;
@@ -145,7 +146,7 @@ State sum_of(const T* x, int64_t n) {
 // at the sum of the segments before.
 template <class State, class T>
 void sum_long_row(int64_t length, bool reverse, const T* x, T* y) {
-  int64_t segments = (length + kSegment - 1) / kSegment;
+  int64_t segments = ceil_div(length, kSegment);
   std::vector<State> states(size_t(segments), State(0));
   auto for_each_segment = [&](auto&& f) {  // in the order of the scan
     parallel_for(0, segments, kGrain / kSegment, [&](int64_t begin, int64_t end) {

@@ -133,8 +133,7 @@ void scan_cuda(Scan scan, const Tensor& input, const Tensor& factor, int64_t dim
   // As many pieces as fill the device, if each has some work.
   int64_t wanted = std::min(kFullDevice / (int64_t(blocks) * threads * side_by_side),
                             shape.length / (threads * kLeastPiece));
-  args.piece =
-      ceil_div(ceil_div(shape.length, std::clamp<int64_t>(wanted, 1, kMaxPieces)), tile) * tile;
+  args.piece = round_up(ceil_div(shape.length, std::clamp<int64_t>(wanted, 1, kMaxPieces)), tile);
   args.pieces = ceil_div(shape.length, args.piece);
   cuda::Dim3 grid{blocks, unsigned(args.pieces)};
   cuda::Dim3 block = by_rows ? cuda::Dim3{unsigned(threads), unsigned(side_by_side)}

@@ -4,6 +4,7 @@
 
 #include "core/autograd/needs.h"
 #include "core/device/threads.h"
+#include "core/ops/index/index.h"
 #include "core/ops/op.h"
 #include "core/ops/shape/shape.h"
 #include "core/tensor/memory_order.h"
@@ -72,8 +73,7 @@ Tensor repeated_index(const Tensor& repeats, std::optional<int64_t> output_size)
   CHECK(repeats.dim() <= 1, "only accept 1D vector as repeat, got shape ", repeats.sizes());
   CHECK(is_integral(repeats.dtype()), ErrorKind::kNotImplemented,
         "repeats has to be an integer tensor, got ", dtype_name(repeats.dtype()));
-  CHECK(!repeats.device().is_meta(), ErrorKind::kNotImplemented,
-        "not implemented for tensors on meta, whose shape would depend on values.");
+  check_has_values(repeats);
   // The sum decides the shape, so that the counts are needed here wherever they are.
   Tensor counts = to_contiguous(needs::to_device(to_dtype(repeats, DType::int64), {}));
   const int64_t* count = counts.data<int64_t>();

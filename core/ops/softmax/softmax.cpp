@@ -14,6 +14,30 @@ DType softmax_dtype(const Tensor& input, std::optional<DType> dtype) {
   return to;
 }
 
+// The dim to normalize along; without one PyTorch's rule holds: 0 for 0, 1 or 3 dims, else 1.
+int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim) {
+  if (dim) return wrap_dim(*dim, ndim);
+  return ndim <= 1 || ndim == 3 ? 0 : 1;
+}
+
+// The softmax of floating-point numbers along `dim`, row-major in `dtype`.
+Tensor softmax_kernel(SoftmaxKind kind, const Tensor& input, int64_t dim, DType dtype) {
+  Tensor result = empty(input.sizes(), dtype, input.device());
+  if (result.numel() == 0 || input.device().is_meta()) return result;
+  auto run = input.device().is_cuda() ? softmax_cuda : softmax_cpu;
+  run(kind, to_contiguous(input), AroundDim(input.sizes(), dim), result);
+  return result;
+}
+
+Tensor softmax_backward_kernel(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
+                               int64_t dim) {
+  Tensor grad_input = empty(result.sizes(), grad.dtype(), grad.device());
+  if (grad_input.numel() == 0 || grad.device().is_meta()) return grad_input;
+  auto run = grad.device().is_cuda() ? softmax_backward_cuda : softmax_backward_cpu;
+  run(kind, to_contiguous(grad), to_contiguous(result), AroundDim(result.sizes(), dim), grad_input);
+  return grad_input;
+}
+
 // The dim of a call, which the program should name.
 int64_t asked_dim(SoftmaxKind kind, std::optional<int64_t> dim, int64_t ndim) {
   if (!dim && warn_user) [[unlikely]]
@@ -41,28 +65,6 @@ Tensor softmax_samples(SoftmaxKind kind, const Batch& batch, const Tensor& sampl
 }
 
 }  // namespace
-
-int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim) {
-  if (dim) return wrap_dim(*dim, ndim);
-  return ndim <= 1 || ndim == 3 ? 0 : 1;
-}
-
-Tensor softmax_kernel(SoftmaxKind kind, const Tensor& input, int64_t dim, DType dtype) {
-  Tensor result = empty(input.sizes(), dtype, input.device());
-  if (result.numel() == 0 || input.device().is_meta()) return result;
-  auto run = input.device().is_cuda() ? softmax_cuda : softmax_cpu;
-  run(kind, to_contiguous(input), AroundDim(input.sizes(), dim), result);
-  return result;
-}
-
-Tensor softmax_backward_kernel(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
-                               int64_t dim) {
-  Tensor grad_input = empty(result.sizes(), grad.dtype(), grad.device());
-  if (grad_input.numel() == 0 || grad.device().is_meta()) return grad_input;
-  auto run = grad.device().is_cuda() ? softmax_backward_cuda : softmax_backward_cpu;
-  run(kind, to_contiguous(grad), to_contiguous(result), AroundDim(result.sizes(), dim), grad_input);
-  return grad_input;
-}
 
 OP(softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stacklevel=3) -> Tensor", {
   .home    = "torch nn.functional special",

@@ -1,6 +1,7 @@
 // Owns the walk of softmax over memory: a row-major tensor is outer blocks of rows x columns, of
 // which the rows are normalized. Threads share blocks of whole columns; half types and other
 // dtypes pass through buffers of the type that softmax_isa.cpp computes in.
+#include "core/base/ceil_div.h"
 #include "core/ops/softmax/softmax.h"
 
 #include "core/device/allocator.h"
@@ -95,7 +96,7 @@ void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& alo
   int64_t rows = blocks.length, columns = blocks.inner;
   int64_t width =
       std::min(columns, converts ? std::clamp<int64_t>(kCopied / rows, 16, 256) : kColumns);
-  int64_t tiles = (columns + width - 1) / width;
+  int64_t tiles = ceil_div(columns, width);
   int64_t grain = std::max<int64_t>(kGrain / (rows * width), 1);
   parallel_for(0, blocks.outer * tiles, grain, [&](int64_t begin, int64_t end) {
     std::array<T*, N> at;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_kernel.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/ops/shape/shape.h"
@@ -54,7 +55,7 @@ void sort_long(SortKernels& kernels, const Tensor& input, const Tensor& values,
   CHECK(length < int64_t(1) << 32, ErrorKind::kNotImplemented, "cannot sort rows of ", length,
         " elements on CUDA. The limit is 2^32 - 1.");
   Device device = input.device();
-  int64_t tiles = (length + kSortTile - 1) / kSortTile;
+  int64_t tiles = ceil_div(length, kSortTile);
   DType key_dtype = has_wide_key(input.dtype()) ? DType::uint64 : DType::uint32;
   Tensor keys = empty(input.sizes(), key_dtype, device),
          moved_keys = empty(input.sizes(), key_dtype, device);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/sparse/sparse_kernels.h"
 #include "core/ops/sparse/sparse_loops.h"
@@ -192,7 +193,7 @@ void multiply_blocks(const EntryOrder& order, const SparseBlocks& blocks, const 
                      const Tensor& dense, const Tensor& out) {
   bool is_double = dense.dtype() == DType::float64;
   int64_t n = dense.size(1), height = dense.size(0);
-  int64_t width = of_blocks().panel_columns[is_double], panels = (n + width - 1) / width;
+  int64_t width = of_blocks().panel_columns[is_double], panels = ceil_div(n, width);
   auto run = [&](const SparseLines& lines, int64_t begin, int64_t end) {
     Tensor panel = empty(Shape{height * std::min(width, n + 15)}, dense.dtype());  // whole vectors
     of_blocks().multiply[is_double](lines, blocks, values.data(), dense.data(), height, begin, end,

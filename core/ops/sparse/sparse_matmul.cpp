@@ -1,5 +1,6 @@
 // Owns the products of sparse matrices with dense and sparse ones, and their gradients. The kernels
 // are in sparse_cpu.cpp.
+#include "core/ops/matmul/matmul.h"
 #include "core/ops/op.h"
 #include "core/ops/sparse/sparse.h"
 #include "core/ops/sparse/sparse_kernels.h"
@@ -37,18 +38,8 @@ Tensor without_blocks(const Tensor& matrix) {
 Tensor sparse_mm(const Tensor& input, const Tensor& mat2) {
   check_matrix(input, "input");
   check_matrix(mat2, "mat2");
-  CHECK(input.dtype() == mat2.dtype(),
-        "expected m1 and m2 to have the same dtype, but got: ", dtype_name(input.dtype()),
-        " != ", dtype_name(mat2.dtype()),
-        ". Convert one with "
-        ".to(dtype).");
-  CHECK(input.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", input.size(0),
-        "x", input.size(1), " and ", mat2.size(0), "x", mat2.size(1), "). The last dim of mat1 (",
-        input.size(1), ") must equal the first dim of mat2 (", mat2.size(0), ").");
-  CHECK(input.device() == mat2.device(),
-        "Expected all tensors to be on the same device, but "
-        "found at least two devices, ",
-        input.device(), " and ", mat2.device(), "!");
+  check_kinds(input, mat2);
+  check_inner(input, mat2);
   if (!mat2.is_sparse())
     return sparse_dense(sparse_values(input), bare_pattern(input), mat2, false);
   if (!input.is_sparse()) {

@@ -3,12 +3,11 @@
 #include "core/ops/unfold/unfold.h"
 
 #include "core/ops/op.h"
+#include "core/ops/window_numbers.h"
 #include "core/tensor/pointwise.h"
 
 namespace rushlight {
 namespace {
-
-constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 // What can be added up; booleans are true where any is.
 inline constexpr DTypeSet kFoldable([](DType t) { return is_differentiable(t) || is_bool(t); });
@@ -17,9 +16,7 @@ inline constexpr DTypeSet kFoldable([](DType t) { return is_differentiable(t) ||
 Shape pair(ShapeRef list, const char* name, int64_t least) {
   CHECK(list.size() == 1 || list.size() == 2, name, " must have 1 or 2 numbers, but is ",
         ShapeText{list}, ".");
-  for (int64_t value : list)
-    CHECK(value >= least && value <= kLargest, name, " ", ShapeText{list},
-          " is out of range: each number must be at least ", least, " and below 2^31.");
+  check_window_range(list, name, least);
   return {list[0], list.back()};
 }
 
@@ -48,7 +45,7 @@ struct Windows {
   Windows(ShapeRef size, const Arguments& a) {
     for (size_t d = 0; d < 2; ++d) {
       along[d] = {size[d], a.kernel[d], a.dilation[d], a.padding[d], a.stride[d]};
-      CHECK(size[d] <= kLargest && a.kernel[d] * a.dilation[d] <= kLargest,
+      CHECK(size[d] <= kLargestOfWindow && a.kernel[d] * a.dilation[d] <= kLargestOfWindow,
             "images or windows are too large: each size must be below 2^31.");
     }
     CHECK(along[0].out() > 0 && along[1].out() > 0, "no window of kernel_size ",

@@ -3,11 +3,11 @@
 //
 // Source: Zhu et al., "Deformable ConvNets v2", 2018; without a mask it is their first version.
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
+#include "core/ops/window_numbers.h"
 
 namespace rushlight {
 namespace {
-
-constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
 struct DeformWindows {
   Shape stride, padding, dilation, kernel, out;
@@ -18,10 +18,7 @@ struct DeformWindows {
 };
 
 Shape checked_pair(ShapeRef list, const char* name, int64_t least) {
-  CHECK(list.size() == 2, name, " must have 2 numbers, but is ", ShapeText{list}, ".");
-  for (int64_t value : list)
-    CHECK(value >= least && value <= kLargest, name, " ", ShapeText{list},
-          " is out of range: each number must be at least ", least, " and below 2^31.");
+  check_window_numbers(list, 2, name, least);
   return Shape(list.begin(), list.end());
 }
 
@@ -29,8 +26,7 @@ void check_operand(const Tensor& input, const Tensor& other, const char* name, i
   if (!other.defined()) return;
   CHECK(other.dim() == dims, name, " must have ", dims, " dims, but has shape ", other.sizes(),
         ".");
-  CHECK(other.device() == input.device(), "Expected all tensors to be on the same device, but ",
-        "input is on ", input.device(), " and ", name, " on ", other.device(), ".");
+  check_same_device(input, other, name);
   CHECK(other.dtype() == input.dtype(), "expected ", name, " to have the same type as input, but ",
         "they are ", dtype_name(other.dtype()), " and ", dtype_name(input.dtype()), ".");
 }
@@ -52,9 +48,10 @@ DeformWindows windows_of(const Tensor& input, const Tensor& weight, const Tensor
                   0};
   for (size_t d = 0; d < 2; ++d) {
     int64_t size = input.size(int64_t(d) + 2);
-    CHECK(size > 0 && size <= kLargest && w.kernel[d] > 0 && w.kernel[d] <= kLargest,
-          "input and weight must have sizes from 1 to 2^31 - 1, but are ", input.sizes(), " and ",
-          weight.sizes(), ".");
+    CHECK(
+        size > 0 && size <= kLargestOfWindow && w.kernel[d] > 0 && w.kernel[d] <= kLargestOfWindow,
+        "input and weight must have sizes from 1 to 2^31 - 1, but are ", input.sizes(), " and ",
+        weight.sizes(), ".");
     int64_t room = size + 2 * w.padding[d] - (w.dilation[d] * (w.kernel[d] - 1) + 1);
     w.out.push_back(room < 0 ? 0 : room / w.stride[d] + 1);
   }

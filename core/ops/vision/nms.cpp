@@ -5,6 +5,7 @@
 
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
+#include "core/ops/same_device.h"
 #include "core/ops/sort/sort.h"
 
 namespace rushlight {
@@ -15,18 +16,18 @@ namespace {
   __builtin_unreachable();
 }
 
+void check_for_each_box(const Tensor& boxes, const Tensor& numbers, const char* name) {
+  CHECK(numbers.dim() == 1, name, " should be a 1d tensor, got ", numbers.dim(), "D");
+  CHECK(numbers.size(0) == boxes.size(0), "boxes and ", name, " should have same number of ",
+        "elements in dimension 0, got ", boxes.size(0), " and ", numbers.size(0));
+  check_same_device(boxes, numbers, name, "boxes");
+}
+
 void check_boxes(const Tensor& boxes, const Tensor& scores, const Tensor& classes) {
   CHECK(boxes.dim() == 2, "boxes should be a 2d tensor, got ", boxes.dim(), "D");
   CHECK(boxes.size(1) == 4, "boxes should have 4 elements in dimension 1, got ", boxes.size(1));
-  for (const Tensor& other : {scores, classes}) {
-    if (!other.defined()) continue;
-    const char* name = &other == &scores ? "scores" : "idxs";
-    CHECK(other.dim() == 1, name, " should be a 1d tensor, got ", other.dim(), "D");
-    CHECK(other.size(0) == boxes.size(0), "boxes and ", name, " should have same number of ",
-          "elements in dimension 0, got ", boxes.size(0), " and ", other.size(0));
-    CHECK(other.device() == boxes.device(), "Expected all tensors to be on the same device, but ",
-          "boxes are on ", boxes.device(), " and ", name, " on ", other.device(), ".");
-  }
+  check_for_each_box(boxes, scores, "scores");
+  if (classes.defined()) check_for_each_box(boxes, classes, "idxs");
   CHECK(scores.dtype() == boxes.dtype(), "boxes should have the same type as scores, but are ",
         dtype_name(boxes.dtype()), " and ", dtype_name(scores.dtype()), ".");
   CHECK(!boxes.device().is_meta(), ErrorKind::kNotImplemented,

@@ -3,6 +3,7 @@
 
 #include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
+#include "core/ops/same_device.h"
 
 namespace rushlight {
 namespace {
@@ -22,8 +23,7 @@ void check_rois(const RoiPooling& how, const Tensor& input, const Tensor& rois) 
   CHECK(input.dim() == 4, "input must be (N, C, H, W), but has shape ", input.sizes(), ".");
   CHECK(rois.dim() == 2 && rois.size(1) == 5, "rois must be (R, 5), of (image, x1, y1, x2, y2), ",
         "but have shape ", rois.sizes(), ".");
-  CHECK(rois.device() == input.device(), "Expected all tensors to be on the same device, but input",
-        " is on ", input.device(), " and rois on ", rois.device(), ".");
+  check_same_device(input, rois, "rois");
   CHECK(rois.dtype() == input.dtype() || (is_half(input.dtype()) && is_floating(rois.dtype())),
         "expected rois to have the same type as input, but input is ", dtype_name(input.dtype()),
         " and rois are ", dtype_name(rois.dtype()), ". Use rois.to(input.dtype).");

@@ -65,6 +65,13 @@ __all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 _KEPT = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 
 
+def _policy_of(precision: MixedPrecision) -> MixedPrecisionPolicy:
+    """The same in the words of fully_shard."""
+    dtype = precision.param_dtype
+    reduced = precision.reduce_dtype or dtype
+    return MixedPrecisionPolicy(dtype, reduced, None, precision.cast_forward_inputs)
+
+
 class FullyShardedDataParallel(StateDicts):
     """Wraps a module and cuts its parameters over ranks, as fully_shard does.
 
@@ -164,10 +171,7 @@ class FullyShardedDataParallel(StateDicts):
                 },
             )
         precision = mixed_precision or MixedPrecision()
-        if precision.buffer_dtype is not None:
-            for buffer in module.buffers():
-                if buffer.is_floating_point():
-                    buffer.data = buffer.to(precision.buffer_dtype)
+        utils.cast_buffers(module, precision.buffer_dtype)
         self.sharding_strategy = strategy
         self.mixed_precision = precision
         self.device_mesh = mesh
@@ -181,12 +185,7 @@ class FullyShardedDataParallel(StateDicts):
             [self],
             ShardMesh(mesh),
             False if strategy in _KEPT else None,
-            MixedPrecisionPolicy(
-                precision.param_dtype,
-                precision.reduce_dtype or precision.param_dtype,
-                None,
-                precision.cast_forward_inputs,
-            ),
+            _policy_of(precision),
             CPUOffloadPolicy() if offloads else OffloadPolicy(),
             ignored,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight import distributed as dist
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import default_group
-from rushlight.distributed.utils import Parcel, _parcels
+from rushlight.distributed.utils import Parcel, in_parcels
 from rushlight.optim import Optimizer
 
 TYPE_CHECKING = False
@@ -97,7 +97,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._parcels: list[tuple[Parcel, int]] = []  # with the rank that sends
         for rank in range(self.world_size):
             share = [param for param, owner in self._owners.items() if owner == rank]
-            self._parcels += [(parcel, rank) for parcel in _parcels(share)]
+            self._parcels += [(parcel, rank) for parcel in in_parcels(share)]
         if self.parameters_as_bucket_view:
             for parcel, _ in self._parcels:
                 parcel.become_memory()

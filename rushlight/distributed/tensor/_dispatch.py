@@ -20,7 +20,7 @@ from rushlight.distributed.tensor._random import RANDOM, first_rank_numbers
 from rushlight.distributed.tensor._redistribute import move
 from rushlight.distributed.tensor._rules import rule_for
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
-from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import tensor_leaves, tree_flatten, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _in_parts(
     elif whole and signature.local is None:
         shapes = None
     else:
-        shapes = [x.shape for x in tree_flatten(call.results())[0] if isinstance(x, Tensor)]
+        shapes = [x.shape for x in tensor_leaves(call.results())]
     if signature.local is None:
         result = call.func(*args, **kwargs)
     else:

@@ -6,7 +6,7 @@ from operator import getitem
 
 from rushlight import nn
 from rushlight.fx.graph import Graph
-from rushlight.fx.graph_module import GraphModule, _at
+from rushlight.fx.graph_module import GraphModule, value_at
 from rushlight.fx.node import Node, map_arg
 
 TYPE_CHECKING = False
@@ -165,7 +165,7 @@ class _Assembly:
                 self._values[node] = self._graph.node_copy(node)
             elif node.op == "get_attr" and any(u.op == "output" for u in node.users):
                 self._values[node] = self._graph.node_copy(node)
-                self._modules[node.target] = _at(self._root, node.target)
+                self._modules[node.target] = value_at(self._root, node.target)
         for name in names:
             self._call(self._parts[name])
         for output in self._m.graph.find_nodes(op="output"):
@@ -187,7 +187,7 @@ class _Assembly:
     def _install(self, part: Partition, path: str) -> str:
         """Gives a part what is at a path of the root; returns its path there."""
         target = path.replace(".", "_")
-        part.targets[target] = _at(self._root, path)
+        part.targets[target] = value_at(self._root, path)
         if self._qualname_map is not None:
             self._qualname_map[f"{part.submod_name}.{target}"] = path
         return target

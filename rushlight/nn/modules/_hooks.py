@@ -43,7 +43,8 @@ class Hooked(Members):
 
     def _forward_unimplemented(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function.'
+            f'Module [{type(self).__name__}] is missing the required "forward" function. '
+            "Define it in the class; the modules of a ModuleList are called one by one."
         )
 
     # Declared as a variable so that subclasses may give it any signature.

@@ -341,8 +341,9 @@ class SyncBatchNorm(_BatchNorm):
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    "rushlight.nn.modules",
+    __name__,
     names_in={
         "_lazy_layers": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d",
     },
+    package="rushlight.nn.modules",
 )

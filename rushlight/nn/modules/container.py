@@ -312,8 +312,9 @@ class ModuleDict(Module):
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    "rushlight.nn.modules",
+    __name__,
     names_in={
         "parameter_container": "ParameterDict ParameterList",
     },
+    package="rushlight.nn.modules",
 )

@@ -464,11 +464,12 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    "rushlight.nn.modules",
+    __name__,
     names_in={
         "_lazy_layers": (
             "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
             "LazyConvTranspose3d"
         ),
     },
+    package="rushlight.nn.modules",
 )

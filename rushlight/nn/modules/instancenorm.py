@@ -175,8 +175,9 @@ class InstanceNorm3d(_InstanceNorm):
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    "rushlight.nn.modules",
+    __name__,
     names_in={
         "_lazy_layers": "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
     },
+    package="rushlight.nn.modules",
 )

@@ -170,8 +170,9 @@ class Bilinear(Module):
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    "rushlight.nn.modules",
+    __name__,
     names_in={
         "_lazy_layers": "LazyLinear",
     },
+    package="rushlight.nn.modules",
 )

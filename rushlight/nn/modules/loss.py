@@ -430,7 +430,7 @@ class CTCLoss(_Loss):
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    "rushlight.nn.modules",
+    __name__,
     names_in={
         "distance": "PairwiseDistance",
         "linear_cross_entropy": "LinearCrossEntropyLoss",
@@ -440,4 +440,5 @@ __getattr__ = _later.imports(
             "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"
         ),
     },
+    package="rushlight.nn.modules",
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.__future__ import get_overwrite_module_params_on_conversion
+from rushlight._parts import name_after
 from rushlight._target import read_target
 from rushlight.nn.modules import _registration_hooks
 from rushlight.nn.modules._hooks import (
@@ -455,6 +456,9 @@ class Module(Stateful):
         from rushlight.nn.modules._summary import summarize
 
         return summarize(self, example_inputs, depth)
+
+
+name_after(Module)
 
 
 def _overwritten(param: Tensor, fn: Callable[[Tensor], Tensor]) -> Parameter:

@@ -249,7 +249,7 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class CrossMapLRN2d(Module):
+class CrossMapLRN2d(LocalResponseNorm):
     """LocalResponseNorm of images whose windows lie evenly around each channel.
 
     An even size has the window of size - 1, and still divides its sum by size. PyTorch's own layer
@@ -271,11 +271,7 @@ class CrossMapLRN2d(Module):
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
@@ -284,6 +280,3 @@ class CrossMapLRN2d(Module):
         return F.local_response_norm(
             input, window, self.alpha * window / self.size, self.beta, self.k
         )
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import rushlight as rl
 from rushlight import cuda
-from rushlight.cuda._device import _index
+from rushlight.cuda._device import gpu_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ __all__ = [
 
 def gpus(devices: Iterable[Any]) -> list[rl.device]:
     """Returns GPUs, given as devices, names or numbers; None is the current one."""
-    return [rl.device("cuda", _index(device)) for device in devices]
+    return [rl.device("cuda", gpu_index(device)) for device in devices]
 
 
 def broadcast(

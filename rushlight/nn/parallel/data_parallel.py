@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import rushlight as rl
 from rushlight import cuda
 from rushlight.autograd.profiler import record_function
-from rushlight.cuda._device import _index
+from rushlight.cuda._device import gpu_index
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parallel.parallel_apply import parallel_apply
 from rushlight.nn.parallel.replicate import replicate
@@ -94,9 +94,10 @@ class DataParallel(Module, Generic[T]):
             return
         chosen = range(cuda.device_count()) if device_ids is None else device_ids
         self.dim = dim
-        self.device_ids = [_index(device) for device in chosen]
-        self.output_device = self.device_ids[0] if output_device is None else _index(output_device)
-        self.src_device_obj = rl.device("cuda", self.device_ids[0])
+        self.device_ids = [gpu_index(device) for device in chosen]
+        first = self.device_ids[0]
+        self.output_device = first if output_device is None else gpu_index(output_device)
+        self.src_device_obj = rl.device("cuda", first)
         _warn_of_imbalance(self.device_ids)
         if len(self.device_ids) == 1:
             self.module.to(self.src_device_obj)
@@ -167,9 +168,9 @@ def data_parallel(
             "data_parallel: device type could not be determined. It needs a GPU; call the module."
         )
     chosen = range(cuda.device_count()) if device_ids is None else device_ids
-    gpus = [_index(device) for device in chosen]
+    gpus = [gpu_index(device) for device in chosen]
     is_cpu = isinstance(output_device, int) and output_device == -1
-    target = "cpu" if is_cpu else _index(gpus[0] if output_device is None else output_device)
+    target = "cpu" if is_cpu else gpu_index(gpus[0] if output_device is None else output_device)
     _check_place(module, rl.device("cuda", gpus[0]))
     args_of, kwargs_of = scatter_kwargs(inputs, module_kwargs, gpus, dim)
     if not args_of and not kwargs_of:

@@ -192,10 +192,8 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         self.device = _device_of(params)
         self.device_type = self.device.type
         self.device_ids = self._check_device_ids(device_ids, params)
-        if mixed_precision is not None and mixed_precision.buffer_dtype is not None:
-            for buffer in module.buffers():
-                if buffer.is_floating_point():
-                    buffer.data = buffer.to(mixed_precision.buffer_dtype)
+        if mixed_precision is not None:
+            utils.cast_buffers(module, mixed_precision.buffer_dtype)
         if init_sync:
             utils._verify_param_shape_across_processes(self.process_group, params, names)
             utils._sync_module_states(
@@ -267,7 +265,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
             DelayedReduction([p for _, p in self._delayed], self._delayed_until, self.reducer)
         ignored = self.parameters_to_ignore
         buffers = [b for name, b in self.module.named_buffers() if name not in ignored]
-        self._buffer_parcels = utils._parcels(buffers)
+        self._buffer_parcels = utils.in_parcels(buffers)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.process_group is not default_group():

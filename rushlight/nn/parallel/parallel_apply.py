@@ -7,7 +7,7 @@ import threading
 import rushlight as rl
 from rushlight import Tensor, cuda
 from rushlight.amp.autocast_mode import RestoredAutocast
-from rushlight.cuda._device import _index
+from rushlight.cuda._device import gpu_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ def parallel_apply(
 
 def _gpu_of(i: int, inputs: Any, device: Any) -> int:
     if device is not None:
-        return _index(device)
+        return gpu_index(device)
     tensor = get_a_var(inputs)
     if tensor is None:
         raise RuntimeError(
             f"parallel_apply: in replica {i}, no device was provided and no tensor input was "
             "found; device cannot be resolved. Pass devices."
         )
-    return _index(tensor.device)
+    return gpu_index(tensor.device)

@@ -204,7 +204,7 @@ def _check_arguments(module: Module, batch_size: int | None, loss_reduction: str
 
 
 def _size_of_batch(args: tuple[Any, ...], kwargs: dict[str, Any], batch_first: bool) -> int:
-    tensors = [leaf for leaf in pytree.arg_tree_leaves(*args, **kwargs) if isinstance(leaf, Tensor)]
+    tensors = pytree.tensor_leaves((args, kwargs))
     sizes = {tensor.shape[0 if batch_first else 1] for tensor in tensors}
     if len(sizes) != 1:
         found = f"sizes {sorted(sizes)}" if sizes else "no tensor"

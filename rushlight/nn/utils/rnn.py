@@ -244,6 +244,7 @@ def pad_packed_sequence(
         total_length: the time of the result, that of the longest sequence unless said.
 
     Raises:
+        TypeError: if sequence is not a PackedSequence.
         ValueError: if total_length is less than the longest sequence.
 
     Example:
@@ -252,6 +253,10 @@ def pad_packed_sequence(
         >>> padded.tolist(), lengths.tolist()
         ([[1, 2], [3, 0]], [2, 1])
     """
+    if not isinstance(sequence, PackedSequence):
+        raise TypeError(
+            f"pad_packed_sequence: expected a PackedSequence, got {type(sequence).__name__}."
+        )
     data, batch_sizes, _, places = sequence
     longest = len(batch_sizes)
     if total_length is not None and total_length < longest:
@@ -285,7 +290,8 @@ def pad_sequence(
         padding_side: "right" for padding after the end, "left" for padding before the start.
 
     Raises:
-        RuntimeError: if there are no sequences, or padding_side is another word.
+        RuntimeError: if there are no sequences, or they differ in more than their length, or
+            padding_side is another word.
 
     Example:
         >>> sequences = [torch.tensor([1, 2, 3]), torch.tensor([4])]
@@ -306,6 +312,12 @@ def pad_sequence(
             f"{padding_side}."
         )
     first = parts[0]
+    for part in parts:
+        if part.shape[1:] != first.shape[1:]:
+            raise RuntimeError(
+                f"pad_sequence: The sequences must have the same sizes after the first, but they "
+                f"have shapes {tuple(first.shape)} and {tuple(part.shape)}."
+            )
     lengths = rl.tensor([part.size(0) for part in parts])
     longest = int(lengths.max())
     exists = _below(lengths, longest).t()  # (batch, time)

@@ -41,17 +41,17 @@ def full(g: Builder, size: Any, fill_value: Any, **options: Any) -> Value:
 
 @converts("new_zeros", "new_empty")
 def new_zeros(g: Builder, input: Value, *size: Any, **options: Any) -> Value:
-    return _filled(g, flat(size or (options["size"],)), 0)
+    return zeros(g, *size, **options)
 
 
 @converts("new_ones")
 def new_ones(g: Builder, input: Value, *size: Any, **options: Any) -> Value:
-    return _filled(g, flat(size or (options["size"],)), 1)
+    return ones(g, *size, **options)
 
 
 @converts("new_full")
 def new_full(g: Builder, input: Value, size: Any, fill_value: Any, **options: Any) -> Value:
-    return _filled(g, flat([size]), fill_value)
+    return full(g, size, fill_value)
 
 
 @converts("full_like")

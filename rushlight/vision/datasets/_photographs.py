@@ -276,7 +276,22 @@ class Flowers102(LabeledFiles):
         self._samples = [(folder / "jpg" / f"image_{i:05d}.jpg", labels[i - 1] - 1) for i in ids]
 
 
-class Caltech256(LabeledFiles):
+class _Caltech(LabeledFiles):
+    """A folder of photographs for each class, which are numbered: 001_0002.jpg."""
+
+    categories: list[str]
+
+    def _list_samples(self, folder: str) -> None:
+        self._samples = [
+            (path, label)
+            for label, name in enumerate(self.categories)
+            for path in list_files(os.path.join(folder, name), ".jpg", prefix=True)
+        ]
+        self.index = [int(path[-8:-4]) for path, _ in self._samples]
+        self.y = self._labels
+
+
+class Caltech256(_Caltech):
     """30,607 photographs of 256 kinds of objects: Griffin et al. 2007.
 
     Args as for LabeledFiles, and:
@@ -311,16 +326,10 @@ class Caltech256(LabeledFiles):
         self._prepare(download)
         folder = os.path.join(self.root, "256_ObjectCategories")
         self.categories = list_dir(folder)
-        self._samples = [
-            (path, label)
-            for label, name in enumerate(self.categories)
-            for path in list_files(os.path.join(folder, name), ".jpg", prefix=True)
-        ]
-        self.index = [int(path[-8:-4]) for path, _ in self._samples]  # 001_0002.jpg
-        self.y = self._labels
+        self._list_samples(folder)
 
 
-class Caltech101(LabeledFiles):
+class Caltech101(_Caltech):
     """8,677 photographs of 101 kinds of objects and their outlines: Li et al. 2004.
 
     Args as for LabeledFiles, and:
@@ -371,13 +380,7 @@ class Caltech101(LabeledFiles):
         folder = os.path.join(self.root, "101_ObjectCategories")
         self.categories = [name for name in list_dir(folder) if name != "BACKGROUND_Google"]
         self.annotation_categories = [self._ANNOTATIONS.get(c, c) for c in self.categories]
-        self._samples = [
-            (path, label)
-            for label, name in enumerate(self.categories)
-            for path in list_files(os.path.join(folder, name), ".jpg", prefix=True)
-        ]
-        self.index = [int(path[-8:-4]) for path, _ in self._samples]  # image_0001.jpg
-        self.y = self._labels
+        self._list_samples(folder)
 
     def download(self) -> None:
         if self._missing() is None:

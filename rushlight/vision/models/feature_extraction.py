@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight import fx, nn
-from rushlight.fx.graph_module import _at, _take_over
+from rushlight.fx.graph_module import install_at, value_at
 
 __all__ = ["create_feature_extractor", "get_graph_node_names"]
 
@@ -86,7 +86,7 @@ class DualGraphModule(fx.GraphModule):
         super().__init__(root, train_graph, class_name)
         for node in eval_graph.nodes:
             if node.op in ("get_attr", "call_module"):
-                _take_over(self, str(node.target), _at(root, str(node.target)))
+                install_at(self, str(node.target), value_at(root, str(node.target)))
         self.train_graph = train_graph
         self.eval_graph = eval_graph
         super().train()

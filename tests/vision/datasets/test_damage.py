@@ -24,11 +24,6 @@ from rushlight.vision.datasets.mnist import read_sn3_pascalvincent_tensor
 ROOTLESS = ("FakeData", "VisionDataset", "wrap_dataset_for_transforms_v2")
 
 
-@pytest.fixture
-def without_md5(monkeypatch):
-    monkeypatch.setattr(utils, "check_md5", lambda *_: True)
-
-
 @pytest.mark.parametrize("name", [name for name in datasets.__all__ if name not in ROOTLESS])
 def test_an_empty_folder_is_told(name, tmp_path) -> None:
     captions, annotations = {"ann_file": "nothing.txt"}, {"annFile": "nothing.json"}

@@ -9,14 +9,8 @@ from vision.datasets.small_data import BUILDERS
 
 import rushlight as torch
 from rushlight.vision import datasets
-from rushlight.vision.datasets import utils
 
 _OPTIONAL = {"pcam": "h5py", "lsun": "lmdb", "coco": "pycocotools"}
-
-
-@pytest.fixture
-def without_md5(monkeypatch):
-    monkeypatch.setattr(utils, "check_md5", lambda *_: True)
 
 
 def plain(value):

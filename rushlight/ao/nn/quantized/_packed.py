@@ -141,6 +141,25 @@ def quantize_weight(weight: Tensor, observer: Any) -> Any:
     return rl.quantize_per_channel(weight, scale, zero_point, observer.ch_axis, dtype)
 
 
+def float_layer_of(module: Any) -> Any:
+    """Returns the layer whose weight is quantized: of a module of several, or of one of qat."""
+    layer = module
+    for name in ("float_conv", "float_linear"):
+        if hasattr(module, name):
+            layer = getattr(module, name)()
+    if isinstance(layer, rl.nn.Sequential):
+        layer = layer[0]
+    if not hasattr(layer, "qconfig"):
+        layer.qconfig = module.qconfig
+    return layer
+
+
+def take_weight(result: Any, layer: Any, observer: Any) -> None:
+    """Gives a quantized layer the weight and bias of a float one."""
+    bias = None if layer.bias is None else layer.bias.detach()
+    result.set_weight_bias(quantize_weight(layer.weight, observer), bias)
+
+
 def weight_observer_of(module: Any, weight: Tensor) -> Any:
     """Returns what chose the scale of a module's weight, or would by its qconfig."""
     observer = getattr(module, "weight_fake_quant", None)

@@ -6,7 +6,12 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight._quantized import integers_of, wrap
 from rushlight.ao.nn.quantized._base import QuantizedLayer, form_of, take
-from rushlight.ao.nn.quantized._packed import PackedWeight, quantize_weight, weight_observer_of
+from rushlight.ao.nn.quantized._packed import (
+    PackedWeight,
+    float_layer_of,
+    take_weight,
+    weight_observer_of,
+)
 from rushlight.nn.modules.utils import _ntuple
 
 TYPE_CHECKING = False
@@ -134,12 +139,7 @@ class _ConvNd(QuantizedLayer):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Returns the quantized form of a float layer that was observed, or trained by qat."""
-        scale, zero_point = form_of(mod)
-        layer = mod.float_conv() if hasattr(mod, "float_conv") else mod
-        if isinstance(layer, rl.nn.Sequential):
-            layer = layer[0]
-        if not hasattr(layer, "qconfig"):
-            layer.qconfig = mod.qconfig
+        layer = float_layer_of(mod)
         observer = weight_observer_of(layer, layer.weight)
         result = cls(
             layer.in_channels,
@@ -152,9 +152,8 @@ class _ConvNd(QuantizedLayer):
             layer.bias is not None,
             layer.padding_mode,
         )
-        bias = None if layer.bias is None else layer.bias.detach()
-        result.set_weight_bias(quantize_weight(layer.weight, observer), bias)
-        result.scale, result.zero_point = scale, zero_point
+        take_weight(result, layer, observer)
+        result.scale, result.zero_point = form_of(mod)
         return result
 
 

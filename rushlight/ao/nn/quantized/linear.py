@@ -5,7 +5,12 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.nn.quantized._base import PrintedInOneLine, QuantizedLayer, form_of, take
-from rushlight.ao.nn.quantized._packed import PackedWeight, quantize_weight, weight_observer_of
+from rushlight.ao.nn.quantized._packed import (
+    PackedWeight,
+    float_layer_of,
+    take_weight,
+    weight_observer_of,
+)
 from rushlight.nn import Module
 
 TYPE_CHECKING = False
@@ -132,14 +137,9 @@ class Linear(WithPackedParams, QuantizedLayer):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Returns the quantized form of a float layer that was observed, or trained by qat."""
-        scale, zero_point = form_of(mod)
-        mod = mod.float_linear() if hasattr(mod, "float_linear") else mod
-        layer = mod[0] if isinstance(mod, rl.nn.Sequential) else mod
-        if not hasattr(layer, "qconfig"):
-            layer.qconfig = mod.qconfig
+        layer = float_layer_of(mod)
         observer = weight_observer_of(layer, layer.weight)
         result = cls(layer.in_features, layer.out_features, dtype=observer.dtype)
-        bias = None if layer.bias is None else layer.bias.detach()
-        result.set_weight_bias(quantize_weight(layer.weight, observer), bias)
-        result.scale, result.zero_point = scale, zero_point
+        take_weight(result, layer, observer)
+        result.scale, result.zero_point = form_of(mod)
         return result

@@ -171,9 +171,8 @@ class FCOSRegressionHead(nn.Module):
         self.conv = _tower(in_channels, num_convs, norm_layer)
         self.bbox_reg = nn.Conv2d(in_channels, num_anchors * 4, 3, padding=1)
         self.bbox_ctrness = nn.Conv2d(in_channels, num_anchors, 3, padding=1)
-        for conv in (self.bbox_reg, self.bbox_ctrness):
-            nn.init.normal_(conv.weight, std=0.01)
-            nn.init.zeros_(conv.bias)  # pyright: ignore[reportArgumentType]
+        _init_convolution(self.bbox_reg)
+        _init_convolution(self.bbox_ctrness)
 
     def forward(self, x: list[Tensor]) -> tuple[Tensor, Tensor]:
         hidden = [self.conv(features) for features in x]

@@ -1,0 +1,5 @@
+import rushlight as torch
+
+
+def t(x):
+    return torch.tensor(x, dtype=torch.float64)
