@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 import rushlight as rl
 from rushlight import _C, Tensor
 
@@ -73,7 +75,7 @@ def asarray(
     """
     if isinstance(obj, Tensor):
         made, is_fresh = obj, False
-    elif hasattr(obj, "__array_interface__"):
+    elif hasattr(obj, "__array_interface__") and not isinstance(obj, np.generic):
         made, is_fresh = _C.as_tensor(obj), False
     elif hasattr(obj, "__dlpack__"):
         made, is_fresh = rl.from_dlpack(obj), False

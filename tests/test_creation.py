@@ -136,6 +136,16 @@ def test_asarray_shares_memory_when_it_can() -> None:
             impossible()
 
 
+@pytest.mark.parametrize("number", [np.float64(2), np.int32(2), np.bool_(True), np.complex64(2)])
+def test_a_number_of_numpy_is_copied(number) -> None:
+    for make in (torch.as_tensor, torch.asarray):
+        x = make(number)
+        x.fill_(0)  # the number's own memory cannot be written
+        assert x.shape == () and x.dtype is torch.tensor(number).dtype and number != 0
+    with pytest.raises(ValueError, match="can't alias"):
+        torch.asarray(number, copy=False)
+
+
 def test_range_includes_its_end_and_warns() -> None:
     with pytest.warns(UserWarning, match="torch.range is deprecated"):
         assert torch.range(1, 3).tolist() == [1.0, 2.0, 3.0]
