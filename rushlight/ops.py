@@ -6,12 +6,19 @@ this package computes with and PyTorch has no name for.
 
 from __future__ import annotations
 
+from os import fspath
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from os import PathLike
+    from typing import NoReturn
+
     from rushlight._op_overload import OpOverloadPacket
     from rushlight.library._operator import Operator
 
-__all__: list[str] = []
+__all__ = ["load_library"]
+
+loaded_libraries: set[str] = set()  # none ever
 
 
 class _OpNamespace:
@@ -53,6 +60,18 @@ def _own_packet(namespace: str, name: str) -> OpOverloadPacket | None:
 
         return internal_packet(name)
     return None
+
+
+def load_library(path: str | PathLike[str]) -> NoReturn:
+    """Raises: a library of operators calls the C++ functions that it was built for, PyTorch's.
+
+    Raises:
+        OSError: always, as PyTorch does for a library that it cannot load.
+    """
+    raise OSError(
+        f"load_library: Could not load this library: {fspath(path)}. Operators in C++ are built "
+        "for PyTorch. Write them in Python, with torch.library."
+    )
 
 
 _namespaces: dict[str, _OpNamespace] = {}

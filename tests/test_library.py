@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,12 @@ def test_functions_are_defined_and_implemented_by_name() -> None:
         assert torch.ops.tests_scope.inc(torch.ones(1, device="meta")).is_meta
     with pytest.raises(AttributeError):
         torch.ops.tests_scope.inc  # noqa: B018
+
+
+def test_libraries_in_c_are_not_loaded() -> None:
+    with pytest.raises(OSError, match=r"Could not load this library: lib\.so\..*torch\.library"):
+        torch.ops.load_library(Path("lib.so"))
+    assert not torch.ops.loaded_libraries
 
 
 @pytest.mark.parametrize(
