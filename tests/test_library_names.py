@@ -283,6 +283,7 @@ def test_settings_of_other_compilers_are_taken() -> None:
         ("optim.lr_scheduler", "Optimizer _LRScheduler"),
         ("overrides", "BaseTorchFunctionMode"),
         ("special", "Tensor"),
+        ("utils.cpp_extension", "BuildExtension CUDA_HOME CppExtension is_ninja_available load"),
         ("utils.checkpoint", "TorchDispatchMode checkpoint"),
         ("utils.data.dataloader", "Dataset default_collate get_worker_info"),
         ("utils.data.dataset", "Generator Tensor default_generator randperm random_split"),

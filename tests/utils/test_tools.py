@@ -137,6 +137,15 @@ def test_dicts_know_tensors_by_identity_and_let_them_go() -> None:
         TensorWeakRef(3)
 
 
+@pytest.mark.parametrize("name", ["load", "load_inline", "CppExtension", "CUDAExtension"])
+def test_extensions_in_c_are_not_built(name) -> None:
+    with pytest.raises(RuntimeError, match=f"{name}: extensions in C"):
+        getattr(torch.utils.cpp_extension, name)("fast", ["fast.cpp"])
+    command = torch.utils.cpp_extension.BuildExtension.with_options(use_ninja=False)
+    with pytest.raises(RuntimeError, match="built for PyTorch"):
+        command()
+
+
 def test_the_environment_is_printed() -> None:
     command = [sys.executable, "-m", "rushlight.utils.collect_env"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
