@@ -267,6 +267,12 @@ def test_schemas_are_read_and_written(schema: str) -> None:
     assert str(parse(schema)) == schema
 
 
+def test_tensors_are_written_to_by_a_mark_without_a_name() -> None:
+    schema = parse("(Tensor x, Tensor! out, Tensor![] more) -> ()")
+    assert str(schema) == "(Tensor x, Tensor(a1!) out, Tensor(a2!)[] more) -> ()"
+    assert [p.writes for p in schema.parameters] == [False, True, True]
+
+
 def test_schemas_are_inferred_from_annotations() -> None:
     def f(
         x: Tensor, ys: list[Tensor], d: int | None = None, *, n: Sequence[int], t: torch.dtype

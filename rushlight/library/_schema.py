@@ -196,7 +196,7 @@ class Schema:
 
 # Reading
 
-_PARAMETER = re.compile(r"(\w+)(\(\w*!?\s*(?:->\s*\w+)?\))?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?")
+_PARAMETER = re.compile(r"(\w+)(\(\w*!?\s*(?:->\s*\w+)?\)|!)?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?")
 
 
 def parse(text: str) -> Schema:
@@ -223,12 +223,11 @@ def parse(text: str) -> Schema:
         if found is None:
             raise RuntimeError(f"define: cannot read {part!r} in the schema {text!r}.")
         base, mark, suffix, name, default = found.groups()
+        mark = f"(a{len(parameters)}!)" if mark == "!" else mark or ""
         _check_type(base, text)
         value = inspect.Parameter.empty if default is None else _constant(default)
         suffix = re.sub(r"\[\d+\]", "[]", suffix)
-        parameters.append(
-            Parameter(name, base + suffix, value, "!" in (mark or ""), keyword_only, mark or "")
-        )
+        parameters.append(Parameter(name, base + suffix, value, "!" in mark, keyword_only, mark))
     returns = match[2].strip()
     inside = _split(returns[1:-1]) if returns.startswith("(") else [returns]
     kinds = tuple(re.sub(r"\(\w*!?\)", "", part).split()[0] for part in inside)
