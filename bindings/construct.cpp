@@ -22,14 +22,19 @@ bool is_array(PyObject* object) {
          PyObject_HasAttrString(object, "dtype");
 }
 
-// The dtype of a number of NumPy, which unlike its arrays has a hash; false for other objects.
-// Lists hold many of one type, so the last one is remembered.
+// Whether it is a number of NumPy, which unlike its arrays has a hash.
+bool is_array_number(PyObject* object) {
+  return Py_TYPE(object)->tp_hash != PyObject_HashNotImplemented && is_array(object);
+}
+
+// The dtype of a number of NumPy; false for other objects. Lists hold many of one type, so the last
+// one is remembered.
 bool read_number_dtype(PyObject* object, DType& out) {
   static PyTypeObject* last_type = nullptr;
   static DType last_dtype;
   PyTypeObject* type = Py_TYPE(object);
   if (type != last_type) {
-    if (type->tp_hash == PyObject_HashNotImplemented || !is_array(object)) return false;
+    if (!is_array_number(object)) return false;
     last_dtype = tensor_from_array(object, true).dtype();
     Py_XDECREF(last_type);
     last_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
@@ -253,7 +258,7 @@ PyObject* as_tensor(PyObject* module, PyObject* args, PyObject* kwargs) {
       return wrap(a.moved(a.dtype ? cast(tensor, *a.dtype) : tensor));
     }
     if (is_array(a.data)) {
-      Tensor tensor = tensor_from_array(a.data, false);
+      Tensor tensor = tensor_from_array(a.data, is_array_number(a.data));
       return wrap(a.fresh(a.dtype ? to_dtype(tensor, *a.dtype) : tensor));
     }
     return wrap(a.fresh(tensor_from_data(a.data, a.dtype)));

@@ -328,6 +328,7 @@ bool is_lifted_tensor(PyObject* object) {
 PyObject* apply_function(PyObject* cls, PyObject* const* items, Py_ssize_t count,
                          PyObject* keywords) {
   return guarded([&] {
+    if (function_watcher) Ref(checked(PyObject_CallOneArg(function_watcher, cls)));
     // vmap and forward mode call the Function's own rules for them.
     if (std::any_of(items, items + count + (keywords ? PyTuple_GET_SIZE(keywords) : 0),
                     is_lifted_tensor)) [[unlikely]]

@@ -36,6 +36,7 @@ struct FunctionDefaults {
   PyObject *setup_context, *backward, *bind, *apply_lifted;
 };
 inline FunctionDefaults function_defaults;
+inline PyObject* function_watcher = nullptr;  // is called with the class of each apply
 
 extern PyTypeObject FunctionType;
 // Function.apply of a class: calls forward, and records the call.

@@ -105,6 +105,12 @@ PyObject* set_defaults(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// _watch_functions(watcher)
+PyObject* watch_functions(PyObject*, PyObject* watcher) {
+  Py_XSETREF(function_watcher, Py_NewRef(watcher));
+  Py_RETURN_NONE;
+}
+
 template <class F>
 PyCFunction as_method(F* function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
@@ -130,6 +136,8 @@ PyGetSetDef function_attributes[] = {
 
 PyMethodDef methods[] = {{"_set_function_defaults", set_defaults, METH_VARARGS,
                           "Names what a Function has before users override it."},
+                         {"_watch_functions", watch_functions, METH_O,
+                          "Lets a function be called with the class of each Function applied."},
                          {}};
 
 }  // namespace

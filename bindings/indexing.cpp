@@ -132,6 +132,8 @@ class Reader {
   static bool is_number(const Tensor& t) {
     return t.dim() == 0 && is_integral(t.dtype()) && t.dtype() != DType::uint8 && !is_lifted(t);
   }
+  // Whether the places of a mask cannot be had here: each sample has others, or there are none.
+  static bool is_unknown(const Tensor& mask) { return is_lifted(mask) || mask.device().is_meta(); }
   static Tensor places_of(Tensor mask) {
     ReleaseGil release(takes_long(mask));
     return nonzero(mask);
@@ -188,7 +190,7 @@ class Reader {
           "instead."));
     if (index.dim() == 0) {  // True keeps all, False nothing, along a new dim
       result_.view = unsqueeze(result_.view, dim_);
-      if (is_lifted(index)) return add_index(reshape(index, Shape{1}));
+      if (is_unknown(index)) return add_index(reshape(index, Shape{1}));
       indices.push_back(nonzero(reshape(index, Shape{1})).dim()
                             ? select(nonzero(reshape(index, Shape{1})), 1, 0)
                             : index);
@@ -201,7 +203,7 @@ class Reader {
             "The shape of the mask ", index.sizes(), " at index ", d,
             " does not match the shape of the indexed tensor ", result_.view.sizes(), " at index ",
             dim_ + d);
-    if (is_lifted(index)) {  // each sample has other places
+    if (is_unknown(index)) {
       indices.push_back(index);
       dim_ += index.dim();
       return;

@@ -130,8 +130,8 @@ PyObject* show_as_dict(PyObject*, PyObject* args) {
   if (!descriptor || PyDict_SetItemString(type->tp_dict, "__dict__", descriptor.get()) < 0) {
     return nullptr;
   }
-  shown_dict = Py_NewRef(get);
-  taken_dict = Py_NewRef(set);
+  Py_XSETREF(shown_dict, Py_NewRef(get));
+  Py_XSETREF(taken_dict, Py_NewRef(set));
   PyType_Modified(type);
   Py_RETURN_NONE;
 }

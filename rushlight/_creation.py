@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 import rushlight as rl
 from rushlight import _C, Tensor
 
@@ -73,11 +75,11 @@ def asarray(
     """
     if isinstance(obj, Tensor):
         made, is_fresh = obj, False
-    elif hasattr(obj, "__array_interface__"):
+    elif hasattr(obj, "__array_interface__") and not isinstance(obj, np.generic):
         made, is_fresh = _C.as_tensor(obj), False
     elif hasattr(obj, "__dlpack__"):
         made, is_fresh = rl.from_dlpack(obj), False
-    elif isinstance(obj, (bytes, bytearray, memoryview)):
+    elif not isinstance(obj, np.generic) and _has_buffer(obj):
         made = _C.frombuffer(obj, dtype=dtype or _C.get_default_dtype())
         is_fresh = False
     else:
@@ -95,6 +97,14 @@ def asarray(
     if requires_grad in (None, converted.requires_grad):
         return converted
     return converted.detach().requires_grad_(requires_grad)
+
+
+def _has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Tensor:

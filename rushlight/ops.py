@@ -73,14 +73,17 @@ def load_library(path: str | os.PathLike[str]) -> None:
         OSError: if it cannot be loaded.
 
     Example:
-        >>> torch.ops.load_library("no/such/library.so")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        >>> torch.ops.load_library("no/such/library.so")
         Traceback (most recent call last):
-        OSError: no/such/library.so: cannot open shared object file: No such file or directory
+        OSError: Could not load this library: ...
     """
     import ctypes
 
     path = os.path.abspath(path)
-    ctypes.CDLL(path)
+    try:
+        ctypes.CDLL(path)
+    except OSError as error:
+        raise OSError(f"Could not load this library: {path}") from error
     loaded_libraries.add(path)
 
 

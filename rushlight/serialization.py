@@ -100,6 +100,8 @@ def save(
     write = write_checkpoint if _use_new_zipfile_serialization else write_legacy
     if not isinstance(f, str | os.PathLike):
         write(obj, f, pickle_protocol, _settings["skips_data"])
+        if hasattr(f, "flush"):  # others may open its path before it is closed
+            f.flush()
         return
     with replace_when_complete(os.fspath(f)) as file:
         write(obj, file, pickle_protocol, _settings["skips_data"])

@@ -165,6 +165,31 @@ def attributes_are_copied_by_dict(torch: Any) -> None:
 
 
 @program
+def classes_before_module_change_its_state(torch: Any) -> None:
+    class Mixin:
+        def __getstate__(self) -> Any:
+            state: Any = super().__getstate__()
+            state = state.copy()
+            state["_modules"] = state["_modules"].copy()
+            state["kept"] = state["_modules"].pop("child")
+            return state
+
+        def __setstate__(self, state: Any) -> None:
+            self.__dict__.update(state)
+            self.child = self.__dict__.pop("kept")
+
+    class Net(Mixin, torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.child = torch.nn.Linear(2, 2)
+
+    net = Net()
+    assert "child" not in vars(net) and "child" not in net.__getstate__()
+    twin = copy.deepcopy(net)
+    assert twin.child is twin._modules["child"] is not net.child and "child" not in vars(twin)
+
+
+@program
 def copies_and_pickles_are_independent(torch: Any) -> None:
     linear = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     linear.tied, linear.scale = linear[0].weight, 2

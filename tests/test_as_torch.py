@@ -209,6 +209,7 @@ def test_libraries_reach_a_few_insides(tmp_path: Path) -> None:
         active = torch._C._are_functorch_transforms_active
         assert not active()
         torch.vmap(lambda x: x if active() else 1 / 0)(torch.ones(2))
+        assert not torch._C._has_xpu and not torch._C._has_mps
         torch._C._log_api_usage_once("library")
         assert torch._C._jit_set_profiling_executor(False) is False
         assert torch._C._jit_set_profiling_mode(False) is False

@@ -1,5 +1,6 @@
 """New tensors without values: shape, strides, dtype and the arguments that all factories share."""
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -120,20 +121,33 @@ def test_text_in_a_list_is_a_value_error_as_a_shape_that_does_not_fit() -> None:
 
 
 def test_asarray_shares_memory_when_it_can() -> None:
-    array = np.zeros(2, np.float32)
-    x = torch.asarray(array)
+    numbers = np.zeros(2, np.float32)
+    x = torch.asarray(numbers)
     x[0] = 7
-    assert array[0] == 7 and torch.asarray(x) is x
+    assert numbers[0] == 7 and torch.asarray(x) is x
     assert torch.asarray(x, copy=True) is not x
-    assert torch.asarray(array, dtype=torch.float64).dtype is torch.float64
+    assert torch.asarray(numbers, dtype=torch.float64).dtype is torch.float64
     assert torch.asarray([1, 2]).tolist() == [1, 2] and torch.asarray(3.0).shape == ()
     assert torch.asarray(bytearray(8), dtype=torch.int32).tolist() == [0, 0]
+    buffer = array("f", [1.0])
+    torch.asarray(buffer, copy=False)[0] = 2.0
+    assert buffer[0] == 2.0
     for impossible in (
         lambda: torch.asarray([1], copy=False),
         lambda: torch.asarray(x, dtype=torch.int64, copy=False),
     ):
         with pytest.raises(ValueError, match="can't alias"):
             impossible()
+
+
+@pytest.mark.parametrize("number", [np.float64(2), np.int32(2), np.bool_(True), np.complex64(2)])
+def test_a_number_of_numpy_is_copied(number) -> None:
+    for make in (torch.as_tensor, torch.asarray):
+        x = make(number)
+        x.fill_(0)  # the number's own memory cannot be written
+        assert x.shape == () and x.dtype is torch.tensor(number).dtype and number != 0
+    with pytest.raises(ValueError, match="can't alias"):
+        torch.asarray(number, copy=False)
 
 
 def test_range_includes_its_end_and_warns() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,13 @@ def test_functions_are_defined_and_implemented_by_name() -> None:
         torch.ops.tests_scope.inc  # noqa: B018
 
 
+def test_a_library_that_is_not_there_is_not_loaded() -> None:
+    before = set(torch.ops.loaded_libraries)
+    with pytest.raises(OSError, match=r"Could not load this library: .*/lib\.so"):
+        torch.ops.load_library(Path("lib.so"))
+    assert torch.ops.loaded_libraries == before
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [
@@ -259,6 +267,12 @@ def test_mistakes_in_definitions_say_what_is_wrong() -> None:
 )
 def test_schemas_are_read_and_written(schema: str) -> None:
     assert str(parse(schema)) == schema
+
+
+def test_tensors_are_written_to_by_a_mark_without_a_name() -> None:
+    schema = parse("(Tensor x, Tensor! out, Tensor![] more) -> ()")
+    assert str(schema) == "(Tensor x, Tensor(a1!) out, Tensor(a2!)[] more) -> ()"
+    assert [p.writes for p in schema.parameters] == [False, True, True]
 
 
 def test_schemas_are_inferred_from_annotations() -> None:

@@ -12,7 +12,7 @@ from samples import Sample
 
 import rushlight as rl
 
-# Ops that cannot have a form, and those that have none for masks and for classes to be counted.
+# Ops that cannot have a form, and the one that has none for classes to be counted.
 DEPEND_ON_VALUES = frozenset({
     "allclose", "bincount", "equal", "gru.data", "is_nonzero", "item",
     "linspace.tensors", "logspace.tensors", "lstm.data", "masked_select", "nonzero",
@@ -20,9 +20,7 @@ DEPEND_ON_VALUES = frozenset({
     "rnn_relu.data", "rnn_tanh.data", "tensor_split",
     "vision.ops.batched_nms", "vision.ops.nms", "where.places",
 })  # fmt: skip
-MAY_DEPEND_ON_VALUES = frozenset({
-    "index_put", "index_put_", "masked_scatter", "masked_scatter_", "nn.functional.one_hot",
-})  # fmt: skip
+MAY_DEPEND_ON_VALUES = frozenset({"nn.functional.one_hot"})
 
 
 def run(name: str, sample: Sample, device: str) -> list[Any]:
@@ -179,6 +177,21 @@ def test_the_default_device_is_that_of_new_tensors() -> None:
     finally:
         rl.set_default_device(None)
     assert rl.ones(1).device.type == "cpu"
+
+
+def test_what_masks_and_classes_do_not_shape_has_a_form() -> None:
+    x, mask = rl.zeros(3, 2, device="meta"), rl.ones(3, device="meta") > 0
+    x[mask] = 1.0
+    x[:, mask[:2]] = rl.ones(1, device="meta")
+    x[mask[0]] = 2.0
+    assert x.masked_scatter_(mask[:, None], x).is_meta
+    assert rl.nn.functional.one_hot(x.long(), 4).shape == (3, 2, 4)
+    with pytest.raises(NotImplementedError, match="depend on values"):
+        x[mask]
+    with pytest.raises(IndexError, match="does not match"):
+        x[:, mask] = 1.0
+    with pytest.raises(RuntimeError, match="on the same device"):
+        rl.zeros(3)[mask] = 1.0
 
 
 @pytest.mark.parametrize("export", [memoryview, rl.from_dlpack, bytes])

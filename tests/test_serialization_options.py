@@ -60,6 +60,13 @@ def test_the_old_format_is_written_too(tmp_path) -> None:
         assert result["empty"].shape == (0,) and result["plain"] == (1, "é")
 
 
+@pytest.mark.parametrize("new", [True, False])
+def test_an_open_file_can_be_read_by_its_path_at_once(tmp_path, new) -> None:
+    with open(tmp_path / "saved.pt", "wb") as file:
+        torch.save(torch.ones(2), file, _use_new_zipfile_serialization=new)
+        assert torch.load(file.name).tolist() == [1, 1]
+
+
 def test_whole_modules_are_refused_with_what_to_do() -> None:
     for module in (nn.Linear(2, 3), nn.Sequential(nn.ReLU())):
         with pytest.raises(pickle.UnpicklingError, match=r"holds a whole module.*state_dict\(\)"):

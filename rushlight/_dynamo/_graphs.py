@@ -7,8 +7,10 @@ leaves the ops on its way, to decide by elements of tensors, has no graph and ru
 from __future__ import annotations
 
 import copy
+from contextvars import ContextVar
 
 from rushlight import (
+    _C,
     Tensor,
     get_autocast_dtype,
     is_autocast_enabled,
@@ -16,6 +18,7 @@ from rushlight import (
     nn,
     strided,
 )
+from rushlight._dynamo.backends.registry import run_as_it_is
 from rushlight._dynamo.exc import Unsupported
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight._dynamo.backends.registry import BackEnd
+
+_refuses_functions = ContextVar("refuses_functions", default=False)
 
 
 class Graphs:
@@ -66,11 +71,16 @@ class Graphs:
         return training, autocast, is_grad_enabled()
 
     def _compile(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
+        refusing = _refuses_functions.set(self._loses_backward(args, kwargs))
         try:
             program = record_program(self._function, args, kwargs, _refuse_read, is_checked=False)
         except RefusedError as error:
             if self._fullgraph:
                 raise Unsupported(f"torch.compile with fullgraph=True: {error}") from error
+            return self._function
+        finally:
+            _refuses_functions.reset(refusing)
+        if self._back_end is run_as_it_is:  # what the program says of gradients stays, too
             return self._function
         calling = program.calling
         module = program.module()
@@ -80,6 +90,14 @@ class Graphs:
         inputs = tensor_leaves((args, kwargs))
         compiled = self._back_end(module, inputs)
         return lambda tensors: tree_unflatten(list(compiled(*tensors)), calling.out_spec)
+
+    def _loses_backward(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        """Whether a graph would be differentiated in another way than an autograd.Function is."""
+        if not is_grad_enabled() or self._back_end is run_as_it_is:
+            return False
+        params = self._function.parameters() if isinstance(self._function, nn.Module) else ()
+        leaves = (*tree_flatten((args, kwargs))[0], *params)
+        return any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves)
 
 
 def _describe(leaf: Any) -> Any:
@@ -95,6 +113,17 @@ def _describe(leaf: Any) -> Any:
     except TypeError:
         return Identity(leaf)
     return type(leaf), leaf
+
+
+def _refuse_function(cls: type[Any]) -> None:
+    if _refuses_functions.get():
+        raise RefusedError(
+            f"{cls.__name__} is an autograd.Function, whose backward a graph of ops does not have. "
+            "Use the back end inductor, or let the program run without a graph."
+        )
+
+
+_C._watch_functions(_refuse_function)
 
 
 def _refuse_read(how: str, site: str) -> None:

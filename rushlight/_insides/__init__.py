@@ -24,6 +24,9 @@ __all__ = [
     "_functorch",
     "_get_default_device",
     "_get_tracing_state",
+    "_has_cuda",
+    "_has_mps",
+    "_has_xpu",
     "_is_alias_of",
     "_jit_set_profiling_executor",
     "_jit_set_profiling_mode",
@@ -33,6 +36,10 @@ __all__ = [
     "qscheme",
 ]
 
+
+# What a PyTorch was built for.
+_has_cuda = True
+_has_mps = _has_xpu = False
 
 # Libraries name these in signatures.
 

@@ -106,6 +106,7 @@ from rushlight.cuda.streams import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
@@ -221,6 +222,17 @@ def init() -> None:
         RuntimeError: when CUDA cannot be used, with what is missing and what helps.
     """
     _C._cuda_initialize()
+
+
+def _lazy_init() -> None:
+    """init, as libraries call it."""
+    init()
+
+
+def _lazy_call(call: Callable[[], Any], **options: Any) -> None:
+    """Runs what prepares a GPU; does nothing without one."""
+    if is_available():
+        call()
 
 
 def synchronize(device: Any = None) -> None:

@@ -102,16 +102,16 @@ class Wishart(CovarianceForms, ExponentialFamily):
             sample_shape: as in Distribution.
             max_try_correction: how often, by default 10 times.
         """
-        sample = self._bartlett_sample(sample_shape)
+        sample = self._bartlett_sampling(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
             regular = self.support.check(sample)
             if regular.all():
                 break
-            again = self._bartlett_sample(sample_shape)
+            again = self._bartlett_sampling(sample_shape)
             sample = rl.where(regular[..., None, None], sample, again)
         return sample
 
-    def _bartlett_sample(self, sample_shape: Shape) -> Tensor:
+    def _bartlett_sampling(self, sample_shape: Shape = EMPTY) -> Tensor:
         # The Cholesky factor of a standard sample has normal numbers below the diagonal and the
         # roots of Chi2(df - i), which are 2 gamma((df - i) / 2), on it: Bartlett, On the theory of
         # statistical regression, 1933.

@@ -79,6 +79,7 @@ class GraphModule(nn.Module):
         own: Any = type(
             base.__name__, (base,), {"_is_of_one_module": True, "__module__": cls.__module__}
         )
+        own.__qualname__ = "GraphModuleImpl"  # by which libraries know that forward is the class's
         return super().__new__(own)
 
     def __init__(

@@ -182,24 +182,37 @@ def trace(
     return made
 
 
-def trace_module(mod: nn.Module, inputs: dict[str, Any], *args: Any, **options: Any) -> GraphModule:
+def trace_module(
+    mod: nn.Module,
+    inputs: dict[str, Any],
+    optimize: bool | None = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[dict[str, Any]] | None = None,
+    *args: Any,
+    **options: Any,
+) -> GraphModule:
     """Returns what trace does for the example of a module's forward.
 
     Args:
         mod: what is recorded.
         inputs: {"forward": example}.
+        optimize: accepted for PyTorch's sake.
+        check_trace: whether to compare the results of the recording with those of mod.
+        check_inputs: more examples to compare them on, in dicts as inputs is.
         args: as of trace.
         options: as of trace.
 
     Raises:
         NotImplementedError: if inputs has other methods.
     """
-    if set(inputs) != {"forward"}:
-        raise NotImplementedError(
-            f"trace_module: inputs has the methods {sorted(inputs)}, but a recording has only "
-            "forward. Trace a method as a function: torch.jit.trace(module.method, example)."
-        )
-    return trace(mod, inputs["forward"], *args, **options)
+    for example in (inputs, *(check_inputs or ())):
+        if set(example) != {"forward"}:
+            raise NotImplementedError(
+                f"trace_module: inputs has the methods {sorted(example)}, but a recording has only "
+                "forward. Trace a method as a function: torch.jit.trace(module.method, example)."
+            )
+    examples = [example["forward"] for example in check_inputs or ()]
+    return trace(mod, inputs["forward"], optimize, check_trace, examples, *args, **options)
 
 
 def _get_trace_graph(f: Any, *args: Any, **options: Any) -> NoReturn:

@@ -198,7 +198,7 @@ class Schema:
 
 _DICT = re.compile(r"Dict\((\w+), (\w+)\)")
 _PARAMETER = re.compile(
-    r"(Dict\(\w+, \w+\)|\w+)(\(\w*!?\s*(?:->\s*\w+)?\))?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?"
+    r"(Dict\(\w+, \w+\)|\w+)(\(\w*!?\s*(?:->\s*\w+)?\)|!)?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?"
 )
 
 
@@ -226,12 +226,11 @@ def parse(text: str) -> Schema:
         if found is None:
             raise RuntimeError(f"define: cannot read {part!r} in the schema {text!r}.")
         base, mark, suffix, name, default = found.groups()
+        mark = f"(a{len(parameters)}!)" if mark == "!" else mark or ""
         _check_type(base, text)
         value = inspect.Parameter.empty if default is None else _constant(default)
         suffix = re.sub(r"\[\d+\]", "[]", suffix)
-        parameters.append(
-            Parameter(name, base + suffix, value, "!" in (mark or ""), keyword_only, mark or "")
-        )
+        parameters.append(Parameter(name, base + suffix, value, "!" in mark, keyword_only, mark))
     returns = match[2].strip()
     inside = _split(returns[1:-1]) if returns.startswith("(") else [returns]
     kinds = tuple(

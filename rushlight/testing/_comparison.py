@@ -107,7 +107,7 @@ def assert_close(
         "layout": check_layout,
         "stride()": check_stride,
     }
-    tolerances = None if rtol is None or atol is None else (rtol, atol)
+    tolerances = None if rtol is None or atol is None else (float(rtol), float(atol))
     comparison = _Comparison(tolerances, equal_nan, allow_subclasses, attributes)
     try:
         comparison.compare(actual, expected, ())

@@ -161,7 +161,11 @@ _is_namedtuple_instance = is_namedtuple_instance
 def _get_node_type(tree: Any) -> Any:
     """The key of a tree's node in SUPPORTED_NODES, if it is no leaf."""
     cls = type(tree)
-    if cls in SUPPORTED_NODES or not issubclass(cls, tuple):
+    if cls in SUPPORTED_NODES:
+        return cls
+    if issubclass(cls, dict):  # those of modules are plain ones in PyTorch
+        return getattr(cls, "_node_type", cls)
+    if not issubclass(cls, tuple):
         return cls
     if is_namedtuple_instance(tree):
         return namedtuple

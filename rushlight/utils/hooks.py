@@ -35,6 +35,12 @@ class _TapeHooks:
     def __delitem__(self, id: int) -> None:
         _C._remove_hook(self._hook)
 
+    def __reduce__(self) -> Any:
+        return (
+            dict,
+            (),
+        )  # copies of tensors have no hooks, so that the handle's copy removes nothing
+
 
 def unserializable_hook(f: F) -> F:
     """Returns a hook of tensors, marked so that saving such a tensor does not warn of it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import io
 import pickle
@@ -125,6 +126,15 @@ def test_a_handle_outlives_the_graph_and_removes_once() -> None:
     assert x.grad.tolist() == [2.0]
     handle = (x * 2).register_hook(print)
     handle.remove()
+
+
+def test_the_copy_of_a_handle_removes_nothing() -> None:
+    x = torch.ones(2, requires_grad=True)
+    handle = x.register_hook(lambda grad: grad * 2)
+    for twin in copy.deepcopy(handle), pickle.loads(pickle.dumps(handle)):
+        twin.remove()
+    x.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
 
 
 def test_pickling_a_tensor_warns_of_its_hooks() -> None:

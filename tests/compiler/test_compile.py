@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from typing import Any
 
 import pytest
 
@@ -180,6 +181,45 @@ def test_graphs_train_modules() -> None:
         strict=True,
     ):
         assert torch.equal(e, f)
+
+
+class _Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad * 2
+
+
+def _partly_recorded(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        y = x * x
+    return y * x
+
+
+@pytest.mark.parametrize("program", [_Doubled.apply, _partly_recorded])
+@pytest.mark.parametrize("backend", ["inductor", "eager", "aot_eager"])
+def test_gradients_are_those_that_the_program_says(program: Any, backend: str) -> None:
+    grads = []
+    for run in program, torch.compile(program, backend=backend, fullgraph=True):
+        x = torch.tensor([2.0, 3.0], requires_grad=True)
+        run(x).sum().backward()
+        grads.append(x.grad)
+    assert torch.equal(*grads)
+
+
+def test_a_function_with_a_backward_of_its_own_has_no_graph() -> None:
+    def forward(module: Any, inputs: Any) -> Any:
+        return module.forward
+
+    x = torch.ones(2, requires_grad=True)
+    torch.compile(_Doubled.apply, backend=forward)(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="_Doubled is an autograd.Function"):
+        torch.compile(_Doubled.apply, backend=forward, fullgraph=True)(x)
+    assert torch.compile(_Doubled.apply, backend=forward, fullgraph=True)(x.detach()).sum() == 2
 
 
 def test_names_of_back_ends() -> None:

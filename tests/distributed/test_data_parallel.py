@@ -169,6 +169,14 @@ def check_no_sync(as_views: bool) -> None:
         for inner in range(3):
             mean_loss(alone, parts_of_batch(step + inner)).backward()
         torch.testing.assert_close(gradients(model), gradients(alone))
+    with model.no_sync():
+        output = model(parts_of_batch(0)[mine])
+    model.zero_grad()
+    alone.zero_grad()
+    model.reducer.prepare_for_backward([output])
+    output.square().sum(1).mean().backward()
+    mean_loss(alone, parts_of_batch(0)).backward()
+    torch.testing.assert_close(gradients(model), gradients(alone))
 
 
 @pytest.mark.parametrize("as_views", [False, True])

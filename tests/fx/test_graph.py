@@ -30,6 +30,12 @@ def run(graph: fx.Graph, *args: Any) -> Any:
     return fx.GraphModule(nn.Module(), graph)(*args)
 
 
+def test_the_class_of_a_module_says_that_it_has_the_forward() -> None:
+    module = fx.GraphModule(nn.Module(), small()[0], "Small")
+    assert "GraphModuleImpl" in str(type(module)) and type(module).__name__ == "Small"
+    assert repr(module) == "Small()" and "GraphModuleImpl" in str(type(copy.deepcopy(module)))
+
+
 def test_arguments_and_users_follow_each_other() -> None:
     graph, x, relu = small()
     y = graph.create_node("placeholder", "y")

@@ -94,3 +94,14 @@ def test_trace_module_has_forward_only() -> None:
     assert jit.trace_module(net, {"forward": torch.ones(1, 2)})(torch.ones(3, 2)).shape == (3, 1)
     with pytest.raises(NotImplementedError, match="encode"):
         jit.trace_module(net, {"encode": torch.ones(1, 2)})
+
+
+def test_trace_module_compares_on_more_examples() -> None:
+    net = nn.Linear(2, 1)
+    examples = [{"forward": torch.ones(rows, 2)} for rows in (1, 3)]
+    assert jit.trace_module(net, examples[0], check_inputs=examples)(torch.ones(3, 2)).shape == (
+        3,
+        1,
+    )
+    with pytest.raises(NotImplementedError, match="encode"):
+        jit.trace_module(net, examples[0], check_inputs=[{"encode": torch.ones(1, 2)}])

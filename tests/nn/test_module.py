@@ -384,6 +384,19 @@ def test_conversions_change_floating_members_only(convert, dtype) -> None:
     assert layer.num_batches_tracked.dtype == torch.int64
 
 
+def test_conversion_calls_the_method_of_a_class_of_parameters() -> None:
+    class Packed(nn.Parameter):
+        def to(self, *args, **kwargs):
+            self.data = self.data.round()
+            self.scale = 2
+            return self
+
+    net = nn.Linear(2, 2)
+    net.weight = weight = Packed(torch.full((2, 2), 1.25))
+    assert net.to("cpu").weight is weight and weight.scale == 2 and weight.requires_grad
+    assert weight.tolist() == [[1, 1], [1, 1]]
+
+
 def test_conversion_makes_new_parameters_if_it_is_asked_to() -> None:
     layer = nn.Linear(2, 1)
     layer(torch.ones(1, 2)).sum().backward()

@@ -64,6 +64,16 @@ def test_eigenvectors_give_the_matrix(n, dtype) -> None:
     close((V.abs() ** 2).sum(-2), np.ones((2, n)))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_the_gradient_of_eigenvectors_is_hermitian(dtype) -> None:
+    A = normal(3, 3, dtype=dtype)
+    x = tensor_of(A + adjoint(A)).requires_grad_()
+    q = torch.linalg.eigh(x).eigenvectors[:, 0]
+    (tensor_of(normal(3, 3, seed=1)) * q[:, None] * q.conj()).real.sum().backward()
+    assert x.grad is not None
+    close(x.grad, adjoint(x.grad.numpy()))
+
+
 @pytest.mark.parametrize("uplo", ["L", "U"])
 def test_only_one_triangle_is_read(uplo) -> None:
     A = normal(3, 3)

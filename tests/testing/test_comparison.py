@@ -142,6 +142,12 @@ def test_tolerances_go_together() -> None:
         assert_close(x, x, atol=0.5)
 
 
+@pytest.mark.parametrize("kind", [torch.tensor, np.float32, np.array])
+def test_tolerances_may_be_tensors_and_arrays_of_one_element(kind) -> None:
+    assert_close(torch.ones(2), torch.full((2,), 1.25), rtol=kind(0.0), atol=kind(0.25))
+    assert "(up to 0.125 allowed)" in message_of(1.0, 1.25, rtol=kind(0.0), atol=kind(0.125))
+
+
 def test_the_message_can_be_replaced_or_extended() -> None:
     assert message_of(1, 2, msg="wrong") == "wrong"
     assert message_of(1, 2, msg=lambda text: f"step 3: {text}").startswith("step 3: Scalars are")

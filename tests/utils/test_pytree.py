@@ -61,6 +61,14 @@ def test_classes_join() -> None:
         pytree.tree_map(max, [1], (1,))
 
 
+def test_the_dictionaries_of_modules_are_containers() -> None:
+    linear = torch.nn.Linear(2, 3)
+    shapes = pytree.tree_map(lambda param: tuple(param.shape), linear._parameters)
+    assert type(shapes) is dict and shapes == {"weight": (3, 2), "bias": (3,)}
+    paths = pytree.tree_flatten_with_path(vars(linear))[0]
+    assert "['_parameters']['weight']" in [pytree.keystr(path) for path, _ in paths]
+
+
 def test_other_trees_may_go_on_below_the_leaves_of_the_first() -> None:
     assert pytree.tree_map(lambda *x: x, [1, None], [(2, 3), {}]) == [(1, (2, 3)), (None, {})]
     spec = pytree.tree_structure({"a": 1, "b": (2, Pair(3, 4))})

@@ -385,12 +385,12 @@ num_classes is one more than the largest number unless given, inside vmap that o
           "Can not infer total number of classes from empty tensor.");
     CHECK(num_classes == -1 || num_classes >= 1, "num_classes should be positive, got ",
           num_classes);
-    check_has_values(tensor);
+    if (num_classes == -1) check_has_values(tensor);
     int64_t largest = -1;
     Tensor numbers = to_contiguous(tensor);
     bool is_left = num_classes > 0 && tensor.numel() > 0 &&
                    leaves_check_to_device(numbers, 0, num_classes);
-    if (tensor.numel() > 0 && !is_left) {
+    if (tensor.numel() > 0 && !is_left && !tensor.device().is_meta()) {
       Bounds bounds = bounds_of(numbers);
       largest = bounds.greatest;
       CHECK(bounds.least >= 0 && bounds.greatest < INT64_MAX,

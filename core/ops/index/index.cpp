@@ -66,6 +66,12 @@ void check_put_dtypes(const Tensor& input, const Tensor& values) {
         " for the source. Convert values with .to(dtype).");
 }
 
+// Whether nobody knows how many elements the indices name: those of masks on meta.
+bool are_uncounted(TensorList indices) {
+  return std::ranges::any_of(
+      indices, [](const Tensor& index) { return is_mask(index) && index.device().is_meta(); });
+}
+
 // masked_scatter_ for a mask that differs between samples: the number of true elements before one
 // says which element of source it takes.
 Tensor scatter_where(const Tensor& input, const Tensor& mask, const Tensor& source) {
@@ -120,7 +126,8 @@ OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumula
   .doc     = R"(input[indices] = values, or += with accumulate.)",
   .batch   = index_put_samples,
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
-    write_picked(input, pick(input, indices), values, accumulate);
+    if (!input.device().is_meta() || !are_uncounted(indices))
+      write_picked(input, pick(input, indices), values, accumulate);
     return input;
   },
   .saves   = saves<"indices">,
@@ -329,6 +336,10 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
     Tensor target = as_vector(input);
     Tensor chosen = expanded_mask(mask, target.sizes());
     if (is_lifted(mask)) return scatter_where(target, chosen, source);
+    if (mask.device().is_meta()) {
+      check_device(input, mask, "mask");
+      return input;
+    }
     if (target.is_contiguous()) {  // one index, then, instead of one for each dim
       target = view(target, Shape{-1});
       chosen = flat(chosen);

@@ -11,6 +11,10 @@
 
 namespace rushlight {
 
+inline bool is_mask(const Tensor& index) {
+  return index.defined() && (is_bool(index.dtype()) || index.dtype() == DType::uint8);
+}
+
 struct Picked {
   Shape before, shape, after;           // the result is of shape before + shape + after
   Shape before_strides, after_strides;  // of input, in elements

@@ -12,10 +12,6 @@
 namespace rushlight {
 namespace {
 
-bool is_mask(const Tensor& index) {
-  return index.defined() && (is_bool(index.dtype()) || index.dtype() == DType::uint8);
-}
-
 // Index tensors by dim, and how they lie in what is picked from one sample.
 struct Indices {
   std::vector<Tensor> list;  // those with samples have them by dim 0

@@ -31,7 +31,7 @@ std::vector<Tensor> by_dim(const Tensor& input, TensorList indices) {
   for (const Tensor& index : indices) {
     if (!index.defined()) {
       out.emplace_back();
-    } else if (is_bool(index.dtype()) || index.dtype() == DType::uint8) {
+    } else if (is_mask(index)) {
       Tensor places = nonzero_places(beside(index, input));
       for (int64_t d = 0; d < index.dim(); ++d) {
         int64_t dim = int64_t(out.size());
@@ -109,8 +109,7 @@ Picked pick(const Tensor& input, TensorList indices, bool checked) {
   picked.offsets = empty(Shape{count}, DType::int64, input.device());
   if (count == 0 || input.device().is_meta()) return picked;
   bool masks_only = true;
-  for (const Tensor& given : indices)
-    masks_only &= !given.defined() || is_bool(given.dtype()) || given.dtype() == DType::uint8;
+  for (const Tensor& given : indices) masks_only &= !given.defined() || is_mask(given);
   picked.distinct = masks_only && std::ranges::count_if(indices, &Tensor::defined) == 1;
   bool is_first = true, is_only = std::ranges::count_if(index, &Tensor::defined) == 1;
   if (input.device().is_cuda()) copy_into(picked.offsets, scalar_tensor(int64_t(0), DType::int64));

@@ -63,6 +63,8 @@ inline Tensor diagonal_matrix(const Tensor& t) {
 // Columns times numbers, (*, m, n) by (*, n); and rows, (*, m, n) by (*, m).
 inline Tensor scale_columns(const Tensor& t, const Tensor& by) { return t * unsqueeze(by, -2); }
 inline Tensor scale_rows(const Tensor& t, const Tensor& by) { return t * unsqueeze(by, -1); }
+// X - X^H: what of U^H dU a loss can see.
+inline Tensor skew(const Tensor& x) { return x - adjoint(x); }
 inline Tensor real_part(const Tensor& t) { return call<"real", Tensor>(t); }
 inline Tensor eye_like(const Tensor& t, int64_t n) {
   return call<"eye", Tensor>(n, std::optional<int64_t>(), std::optional(t.dtype()),

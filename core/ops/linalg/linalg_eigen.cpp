@@ -37,14 +37,14 @@ OP(eigh_kernel,
     return std::tuple(values, vectors ? V : no_matrices(A, A.dtype()));
   },
   .saves   = saves<"eigenvalues", "eigenvectors">,
-  // Giles 2008, section 3.1: V (diag(gL) + (V^H gV) / (l_j - l_i)) V^H.
+  // Giles 2008, section 3.1: V (diag(gL) + (V^H gV) / (l_j - l_i)) V^H, where a loss sees half of
+  // the skew V^H gV, which makes the gradient Hermitian.
   .grads   = grads(d<"A">([](TensorList g, const Tensor& values, const Tensor& V) {
     Tensor middle = g[0].defined() ? diagonal_matrix(g[0]) : Tensor();
     if (g[1].defined()) {
-      Tensor turn = matmul(adjoint(V), g[1]);
-      if (is_complex(V.dtype()))
-        check_phases(diagonal_of(turn - adjoint(turn)), "linalg_eigh", "eigenvectors");
-      middle = plus(middle, (turn - diagonal_matrix(diagonal_of(turn))) / gaps(values));
+      Tensor turn = skew(matmul(adjoint(V), g[1])), phases = diagonal_of(turn);
+      if (is_complex(V.dtype())) check_phases(phases, "linalg_eigh", "eigenvectors");
+      middle = plus(middle, (turn - diagonal_matrix(phases)) / (gaps(values) * 2));
     } else if (g[0].defined()) {
       return matmul(scale_columns(V, g[0]), adjoint(V));
     }
@@ -114,7 +114,7 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
     Tensor middle = g[0].defined() ? diagonal_matrix(g[0]) : Tensor();
     if (g[1].defined()) {
       Tensor turn = matmul(Vh, g[1]);
-      check_phases(diagonal_of(turn - adjoint(turn)), "linalg_eig", "eigenvectors");
+      check_phases(diagonal_of(skew(turn)), "linalg_eig", "eigenvectors");
       Tensor along = scale_columns(matmul(Vh, V), real_part(diagonal_of(turn)));
       middle = plus(middle, (turn - along) / conj(gaps(values)));
     }

@@ -26,9 +26,6 @@ Tensor svdvals_of(const Tensor& A, bool by_qr = false) {
   return std::get<1>(svd_of(A, false, is_differentiated(A), by_qr));
 }
 
-// X - X^H: what of U^H dU a loss can see.
-Tensor skew(const Tensor& x) { return x - adjoint(x); }
-
 // Townsend 2016, "Differentiating the singular value decomposition", made complex as in Wan and
 // Zhang 2019. With F_ij = 1 / (s_j^2 - s_i^2):
 // gA = U (skew(U^H gU) F S + S skew(V^H gV) F + gS) V^H, plus what of gU and gV leaves the spaces

@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     BackEnd = Callable[[Any, list[Any]], Callable[..., Any]]
 
 
-def _forward(gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+def run_as_it_is(gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
     """Runs the graph as it is."""
     return gm.forward
 
 
 # None stands for fusion, which needs no graph.
-_back_ends: dict[str, BackEnd | None] = {"inductor": None, "aot_eager": _forward, "eager": _forward}
+_back_ends: dict[str, BackEnd | None] = {
+    "inductor": None,
+    "aot_eager": run_as_it_is,
+    "eager": run_as_it_is,
+}
 _tags: dict[str, tuple[str, ...]] = {"aot_eager": ("debug",), "eager": ("debug",)}
 
 

@@ -33,6 +33,8 @@ __all__ = [
     "shutdown",
 ]
 
+UNSET_RPC_TIMEOUT = -1.0  # stands for that of init_rpc
+
 _jobs = itertools.count()  # all processes count alike
 
 
@@ -140,7 +142,7 @@ def rpc_sync(
     func: Callable[..., Any],
     args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
-    timeout: float = -1.0,
+    timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Any:
     """Returns func(*args, **kwargs), computed in another process.
 
@@ -167,7 +169,7 @@ def rpc_async(
     func: Callable[..., Any],
     args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
-    timeout: float = -1.0,
+    timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Future:
     """Begins func(*args, **kwargs) in another process, and returns its future; see rpc_sync."""
     current = agent()
@@ -179,7 +181,7 @@ def remote(
     func: Callable[..., Any],
     args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
-    timeout: float = -1.0,
+    timeout: float = UNSET_RPC_TIMEOUT,
 ) -> RRef:
     """Begins func(*args, **kwargs) in a process, and returns a reference to the result there.
 

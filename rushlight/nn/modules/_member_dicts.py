@@ -52,6 +52,7 @@ class _WatchedDict(dict[str, "Any"]):
     """A dictionary all of whose changes go through __setitem__ and __delitem__ of a subclass."""
 
     __slots__ = ()
+    _node_type = dict  # which _pytree takes it for
 
     def pop(self, name: str, default: Any = ABSENT) -> Any:
         if name not in self:

@@ -79,6 +79,9 @@ class Members(Instance):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        shown = next(base for base in cls.__mro__ if "__dict__" in vars(base))
+        if not issubclass(shown, Members):  # a class before Module, whose __dict__ Python takes
+            _C._show_as_dict(cls, attributes_of, set_attributes_of)
         if cls.__getattribute__ is not object.__getattribute__:
             cls._has_copies = False
         elif cls.__getattr__ is not Members.__getattr__:
@@ -165,16 +168,11 @@ class Members(Instance):
         names = {*object.__dir__(self), *self._parameters, *self._buffers, *self._modules}
         return sorted(name for name in names if not name[0].isdigit())
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        reduced = super().__reduce_ex__(protocol)
-        # Python takes the own dictionary for the state, with the copies of members.
-        if isinstance(reduced, tuple) and len(reduced) > 2:
-            function, args, state, *rest = reduced
-            if state is own_dict(self):
-                return function, args, dict(self.__dict__), *rest
-            if isinstance(state, tuple) and state[0] is own_dict(self):
-                return function, args, (dict(self.__dict__), *state[1:]), *rest
-        return reduced
+    def __getstate__(self) -> Any:
+        # Python's is the own dictionary, with the copies of members.
+        state: Any = super().__getstate__()
+        attributes = dict(self.__dict__)
+        return (attributes, *state[1:]) if isinstance(state, tuple) else attributes
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

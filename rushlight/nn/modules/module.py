@@ -233,7 +233,11 @@ class Module(Stateful):
                 if overwrites or rl._C._is_wrapper(tensor):
                     self._parameters[name] = _overwritten(tensor, fn)
                     continue
-                tensor.data = fn(tensor.data)
+                applied = fn(
+                    tensor
+                )  # not of .data: classes of parameters have methods of their own
+                if applied is not tensor:
+                    tensor.data = applied
                 if tensor.grad is not None:
                     tensor.grad.data = fn(tensor.grad.data)
         for name, tensor in self._buffers.items():

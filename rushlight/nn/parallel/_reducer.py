@@ -187,6 +187,12 @@ class Reducer:
 
     # Backward
 
+    def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
+        """Expects a backward from the outputs of a forward that expected none."""
+        self.check_finished()
+        self.rearrange_if_due()
+        self.prepare(outputs, iter)
+
     def prepare(self, outputs: Any, tensors_in: Callable[[Any], Iterable[Tensor]]) -> None:
         """Expects a backward from the outputs of a forward."""
         self.calls_left[:] = self.calls

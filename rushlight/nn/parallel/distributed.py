@@ -344,9 +344,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         Args:
             outputs: of the forward.
         """
-        self.reducer.check_finished()
-        self.reducer.rearrange_if_due()
-        self.reducer.prepare(outputs, _tensors_in)
+        self.reducer.prepare_for_backward(list(_tensors_in(outputs)))
 
     def will_sync_module_buffers(self) -> bool:
         """Whether the next forward begins by overwriting buffers."""

@@ -215,7 +215,7 @@ class _DatasetKind:
     Iterable = 1
 
 
-class _NoIndices(Sampler):
+class _InfiniteConstantSampler(Sampler):
     """Goes on for ever, for datasets that are not indexed and end when they like."""
 
     def __iter__(self) -> Iterator[None]:
@@ -401,7 +401,7 @@ def _check_batching(
 
 def _sampler_of(dataset: Any, shuffle: bool | None, generator: Generator | None) -> Sampler:
     if isinstance(dataset, IterableDataset):
-        return _NoIndices()
+        return _InfiniteConstantSampler()
     return RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
 
 
