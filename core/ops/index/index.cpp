@@ -337,7 +337,7 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
     Tensor chosen = expanded_mask(mask, target.sizes());
     if (is_lifted(mask)) return scatter_where(target, chosen, source);
     if (mask.device().is_meta()) {
-      check_device(input, mask, "mask");
+      check_same_device(input, mask, "mask");
       return input;
     }
     if (target.is_contiguous()) {  // one index, then, instead of one for each dim
