@@ -260,7 +260,7 @@ def test_mistakes_in_definitions_say_what_is_wrong() -> None:
     [
         "() -> ()",
         "(Tensor x, Tensor? y=None, *, int[] n=[1, 2]) -> Tensor[]",
-        "(Dict(str, Tensor) x) -> Dict(str, Tensor)",
+        "(Dict(str, Tensor) x, Dict(str, int[])? n, (str, int)[] p) -> Dict(str, Tensor)",
         "(Tensor(a!) x, float y=1.5, bool z=True) -> (Tensor, Tensor)",
         '(Tensor[] xs, str mode="mean", ScalarType? dtype=None) -> SymInt',
     ],

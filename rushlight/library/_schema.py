@@ -58,6 +58,10 @@ _TYPES = {
 }
 
 
+# "Dict(str, int[])" and "(str, str)", types that are made of others.
+_COMPOUND = re.compile(r"(?:Dict)?\(\w+(?:\[\])?(?:, \w+(?:\[\])?)*\)")
+
+
 class AliasInfo(NamedTuple):
     """Says of an argument that the operator writes to it."""
 
@@ -85,8 +89,9 @@ class Parameter:
     mark: str = ""
 
     def __str__(self) -> str:
-        base, suffix = re.fullmatch(r"(\w+)(.*)", self.type).groups()  # pyright: ignore[reportOptionalMemberAccess]
-        text = f"{base}{self.mark}{suffix} {self.name}"
+        base = re.match(rf"{_COMPOUND.pattern}|\w+", self.type)
+        assert base is not None
+        text = f"{base[0]}{self.mark}{self.type[base.end() :]} {self.name}"
         if self.default is inspect.Parameter.empty:
             return text
         default = f'"{self.default}"' if isinstance(self.default, str) else self.default
@@ -196,9 +201,9 @@ class Schema:
 
 # Reading
 
-_DICT = re.compile(r"Dict\((\w+), (\w+)\)")
 _PARAMETER = re.compile(
-    r"(Dict\(\w+, \w+\)|\w+)(\(\w*!?\s*(?:->\s*\w+)?\)|!)?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?"
+    rf"({_COMPOUND.pattern}|\w+)"
+    r"(\(\w*!?\s*(?:->\s*\w+)?\)|!)?((?:\[\d*\]|\?)*)\s+(\w+)(?:=(.+))?"
 )
 
 
@@ -234,7 +239,7 @@ def parse(text: str) -> Schema:
     returns = match[2].strip()
     inside = _split(returns[1:-1]) if returns.startswith("(") else [returns]
     kinds = tuple(
-        found[0] if (found := _DICT.match(part)) else re.sub(r"\(\w*!?\)", "", part).split()[0]
+        found[0] if (found := _COMPOUND.match(part)) else re.sub(r"\(\w*!?\)", "", part).split()[0]
         for part in inside
     )
     for kind in kinds:
@@ -243,9 +248,9 @@ def parse(text: str) -> Schema:
 
 
 def _check_type(base: str, text: str) -> None:
-    if found := _DICT.fullmatch(base):
-        _check_type(found[1], text)
-        _check_type(found[2], text)
+    if _COMPOUND.fullmatch(base):
+        for part in re.findall(r"\w+", base.removeprefix("Dict")):
+            _check_type(part, text)
     elif base not in _TYPES:
         raise RuntimeError(f"define: unknown type specifier {base!r} in the schema {text!r}.")
 
