@@ -2,7 +2,6 @@
 // see are in rushlight/include.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string>
 
 #include "bindings/op_call.h"
@@ -209,14 +208,23 @@ abi::Tensor* from_memory(void* data, const int64_t* sizes, const int64_t* stride
 
 // ---- calls --------------------------------------------------------------------------------------
 
+// By the place of a row in the table. They are made at once, with the lock, because a thread that
+// asks for one may not wait for the lock: another one that has it may wait for the same op.
+std::vector<abi::Op>& ops() {
+  static auto& all = *new std::vector<abi::Op>;  // threads may outlive what is static
+  return all;
+}
+void prepare() {
+  if (!ops().empty()) return;
+  for (const OpEntry& entry : op_table()) ops().push_back({&entry, op_defaults(entry)});
+}
+
 const abi::Op* find_op(const char* module, const char* name, const char* overload) {
-  static auto& found =
-      *new std::map<const OpEntry*, abi::Op>;  // threads may outlive what is static
   auto is_in = [&](std::string_view homes) { return homes.substr(0, homes.find(' ')) == module; };
-  AcquireGil gil;
-  for (const OpEntry& entry : op_table())
-    if (entry.schema.name == name && entry.schema.overload == overload && is_in(entry.home))
-      return &found.try_emplace(&entry, abi::Op{&entry, op_defaults(entry)}).first->second;
+  for (const abi::Op& op : ops())
+    if (op.entry->schema.name == name && op.entry->schema.overload == overload &&
+        is_in(op.entry->home))
+      return &op;
   return nullptr;
 }
 
@@ -414,6 +422,7 @@ void run_parallel(int64_t begin, int64_t end, int64_t grain,
 
 constexpr abi::Table kTable = {
     abi::kVersion,
+    prepare,
     share,
     release,
     look,

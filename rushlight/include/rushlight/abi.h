@@ -85,10 +85,11 @@ struct Look {
 };
 
 // Functions with an Error** return false or null after a failure, and set it. They may be called
-// by any thread, with or without the interpreter lock, but for those that take or give a PyObject,
-// which need it.
+// by any thread, with or without the interpreter lock, but for prepare() and those that take or
+// give a PyObject, which need it.
 struct Table {
   int version;
+  void (*prepare)();  // to be called before the rest
 
   void (*share)(Tensor* tensor);    // takes one more share of it
   void (*release)(Tensor* tensor);  // gives one back

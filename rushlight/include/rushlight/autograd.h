@@ -2,6 +2,8 @@
 // of rushlight.autograd.Function, whose forward and backward call here.
 #pragma once
 
+#include <pybind11/gil_safe_call_once.h>
+
 #include <unordered_map>
 
 #include <rushlight/containers.h>
@@ -107,7 +109,9 @@ struct Function {
   static auto apply_to(const Args&... args) {
     using Result = decltype(Derived::forward(nullptr, args...));
     pybind11::gil_scoped_acquire gil;
-    static const pybind11::object& made = *new pybind11::object(make_class<Result, Args...>());
+    PYBIND11_CONSTINIT static pybind11::gil_safe_call_once_and_store<pybind11::object> once;
+    const pybind11::object& made =
+        once.call_once_and_store_result([] { return make_class<Result, Args...>(); }).get_stored();
     return pybind11::cast<Result>(made.attr("apply")(args...));
   }
   template <class Result, class... Args>

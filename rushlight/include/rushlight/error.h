@@ -23,6 +23,7 @@ inline const abi::Table& table() {
     if (imported->version != abi::kVersion)
       throw std::runtime_error(
           "this extension was built for another version of Rushlight. Build it anew.");
+    imported->prepare();
     return imported;
   }();
   return *found;
@@ -73,10 +74,16 @@ auto checked(Function function, Args... args) {
   return result;
 }
 
-// Lets errors keep their class in Python.
+// What the module needs to do when it is loaded: to find the table, since a thread that does so
+// later may wait for the interpreter lock, and to let errors keep their class in Python.
 namespace {
-[[maybe_unused]] const bool translated = [] {
+[[maybe_unused]] const bool is_loaded = [] {
   pybind11::gil_scoped_acquire gil;
+  try {
+    table();
+  } catch (const std::exception&) {  // which the first use will throw, too: none may leave here
+    return false;
+  }
   pybind11::register_local_exception_translator([](std::exception_ptr exception) {
     try {
       if (exception) std::rethrow_exception(exception);
