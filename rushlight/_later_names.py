@@ -115,7 +115,7 @@ NAMES_IN = {
         has_spectral is_anomaly_check_nan_enabled is_anomaly_enabled
         is_deterministic_algorithms_warn_only_enabled is_vulkan_available is_warn_always_enabled
         set_anomaly_enabled set_default_device set_deterministic_debug_mode
-        set_float32_matmul_precision set_num_interop_threads set_warn_always
+        set_float32_matmul_precision set_num_interop_threads set_vital set_warn_always
         use_deterministic_algorithms
     """,
     "_sparse": """

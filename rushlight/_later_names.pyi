@@ -218,6 +218,7 @@ from rushlight._settings import set_default_device as set_default_device
 from rushlight._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from rushlight._settings import set_float32_matmul_precision as set_float32_matmul_precision
 from rushlight._settings import set_num_interop_threads as set_num_interop_threads
+from rushlight._settings import set_vital as set_vital
 from rushlight._settings import set_warn_always as set_warn_always
 from rushlight._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight._sparse import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
@@ -779,6 +780,7 @@ __all__ = [
     "set_num_interop_threads",
     "set_printoptions",
     "set_rng_state",
+    "set_vital",
     "set_warn_always",
     "signal",
     "solve",

@@ -23,6 +23,7 @@ __all__ = [
     "_are_functorch_transforms_active",
     "_functorch",
     "_get_default_device",
+    "_get_privateuse1_backend_name",
     "_get_tracing_state",
     "_has_cuda",
     "_has_mps",
@@ -68,6 +69,11 @@ def _are_functorch_transforms_active() -> bool:
 def _get_default_device() -> str:
     """The kind of device that tensors are made on."""
     return rl.get_default_device().type
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of a kind of device that others add, which has no other."""
+    return "privateuseone"
 
 
 def _get_tracing_state() -> None:
