@@ -80,8 +80,8 @@ NAMES_IN = {
     """,
     "_einsum": "einsum tensordot",
     "_functional": """
-        _segment_reduce broadcast_shapes detach_ is_complex is_floating_point is_storage is_tensor
-        numel typename
+        _has_compatible_shallow_copy_type _segment_reduce broadcast_shapes detach_ is_complex
+        is_floating_point is_storage is_tensor numel typename
     """,
     "_higher_order_ops": "cond while_loop",
     "_legacy": """

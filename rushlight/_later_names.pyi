@@ -102,6 +102,7 @@ from rushlight._dtype_names import uint6 as uint6
 from rushlight._dtype_names import uint7 as uint7
 from rushlight._einsum import einsum as einsum
 from rushlight._einsum import tensordot as tensordot
+from rushlight._functional import _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type
 from rushlight._functional import _segment_reduce as _segment_reduce
 from rushlight._functional import broadcast_shapes as broadcast_shapes
 from rushlight._functional import detach_ as detach_
@@ -578,6 +579,7 @@ __all__ = [
     "_functorch",
     "_grouped_mm",
     "_guards",
+    "_has_compatible_shallow_copy_type",
     "_inductor",
     "_jit_internal",
     "_log_softmax_backward_data",

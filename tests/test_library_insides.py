@@ -1,0 +1,137 @@
+"""Insides of PyTorch that torchao imports: what they do, and what those that do nothing say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import _insides
+from rushlight._dynamo.utils import disable_cache_limit
+from rushlight._higher_order_ops.inline_asm_elementwise import inline_asm_elementwise
+from rushlight._higher_order_ops.out_dtype import out_dtype
+from rushlight._inductor.decomposition import register_decomposition
+from rushlight._library.infer_schema import infer_schema
+from rushlight._prims_common import suggest_memory_format
+from rushlight.ao.quantization.fx._decomposed import _per_token_quant_qparam_dim_check
+from rushlight.distributed._functional_collectives import AsyncCollectiveTensor
+from rushlight.distributed.tensor.experimental import register_sharding
+from rushlight.sparse import _triton_ops_meta
+
+aten: Any = torch.ops.aten
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "args", "expected"),
+    [
+        (aten.mm.default, torch.int32, (torch.int8, torch.int8), torch.int32),
+        (aten.mm.default, torch.float32, (torch.bfloat16, torch.bfloat16), torch.float32),
+        (aten.mul.Tensor, torch.int16, (torch.int8, torch.int32), torch.int16),
+    ],
+)
+def test_ops_give_another_dtype(op: Any, dtype: Any, args: tuple[Any, Any], expected: Any) -> None:
+    a, b = (torch.full((4, 4), 100).to(kind) for kind in args)
+    result = out_dtype(op, dtype, a, b)
+    assert result.dtype == expected
+    assert result.tolist() == op(a.double(), b.double()).to(expected).tolist()
+    with pytest.raises(ValueError, match="must be an OpOverload"):
+        out_dtype(torch.mm, dtype, a, b)  # pyright: ignore[reportArgumentType]
+
+
+def image(*shape: int) -> torch.Tensor:
+    last = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+    return torch.ones(shape).to(memory_format=last)
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (torch.ones(2, 3, 4, 5), torch.contiguous_format),
+        (image(2, 3, 4, 5), torch.channels_last),
+        (image(2, 3, 4, 5)[:, :2, ::2], torch.channels_last),
+        (image(2, 3, 4, 5, 6), torch.channels_last_3d),
+        (image(2, 3, 4, 5)[0], torch.contiguous_format),
+        (torch.ones(2, 1, 1, 1), torch.contiguous_format),
+        (image(2, 0, 4, 5), torch.contiguous_format),
+        (torch.ones(2, 1, 4, 5).expand(2, 3, 4, 5), torch.contiguous_format),
+        (torch.ones(2, 3).to_sparse(), torch.contiguous_format),
+    ],
+)
+def test_formats_that_strides_suggest(x: torch.Tensor, expected: torch.memory_format) -> None:
+    assert suggest_memory_format(x) == expected
+
+
+def test_tokens_have_numbers_that_quantize_them() -> None:
+    x, right, wrong = torch.ones(2, 3, 4), torch.ones(2, 3, 1), torch.ones(3)
+    _per_token_quant_qparam_dim_check(x, right, right)
+    for numbers in ((wrong, right), (right, wrong)):
+        with pytest.raises(AssertionError, match="num_tokens: 6"):
+            _per_token_quant_qparam_dim_check(x, *numbers)
+
+
+def test_what_is_asked_and_answered() -> None:
+    x = torch.ones(2)
+    assert not isinstance(x, (AsyncCollectiveTensor, torch.sparse.SparseSemiStructuredTensor))
+    assert torch._has_compatible_shallow_copy_type(x, torch.ones(3))
+    assert not torch._has_compatible_shallow_copy_type(x, x.to_sparse())
+    assert _triton_ops_meta.get_meta("bsr_dense_addmm", (1, 2), exact=True) is None
+    assert register_decomposition([aten.mm])(len) is len
+    with disable_cache_limit():
+        assert infer_schema is torch.library.infer_schema
+    assert _insides._get_privateuse1_backend_name() == "privateuseone"
+    assert _insides.Tag.needs_fixed_stride_order.name == "needs_fixed_stride_order"
+    for name in "avx2", "avx512", "vnni", "amx_tile":
+        assert getattr(_insides._cpu, f"_is_{name}_supported")() in (True, False)
+
+
+def test_processors_whose_files_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_insides._cpu, "Path", lambda name: type("", (), {"read_text": fail})())
+    _insides._cpu._flags.cache_clear()
+    assert not _insides._cpu._is_avx2_supported()
+    _insides._cpu._flags.cache_clear()
+
+
+def fail(*args: Any, **kwargs: Any) -> None:
+    raise FileNotFoundError
+
+
+OPERATORS: Any = torch.ops
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (inline_asm_elementwise, "instructions are not compiled here"),
+        (lambda: F.scaled_grouped_mm(torch.ones(2, 2), torch.ones(2, 2)), "no product here"),
+        (_triton_ops_meta.minimize, "no kernels of Triton"),
+        (_triton_ops_meta.update, "no kernels of Triton"),
+        (lambda: torch.sparse.to_sparse_semi_structured(torch.ones(4, 4)), "two zeros in four"),
+        (torch.sparse.SparseSemiStructuredTensorCUTLASS, "two zeros in four"),
+        (torch.sparse.SparseSemiStructuredTensorCUSPARSELT, "two zeros in four"),
+        (lambda: register_sharding(aten.mm.default), "local_map"),
+        (lambda: OPERATORS._c10d_functional.wait_tensor(torch.ones(2)), "no kernel"),
+    ],
+)
+def test_what_is_not_here_says_so(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(NotImplementedError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_c10d_functional._wrap_tensor_autograd",
+        "_c10d_functional.all_gather_into_tensor",
+        "c10d.scatter_",
+        "c10d_functional.all_gather_into_tensor",
+        "c10d_functional.wait_tensor",
+    ],
+)
+def test_operators_that_libraries_list(name: str) -> None:
+    namespace, op = name.split(".")
+    found = getattr(getattr(torch.ops, namespace), op).default
+    assert {found: 1}[getattr(getattr(torch.ops, namespace), op).default] == 1
+    assert not hasattr(getattr(torch.ops, namespace), "no_such_operator")
