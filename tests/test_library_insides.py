@@ -1,4 +1,4 @@
-"""Insides of PyTorch that torchao imports: what they do, and what those that do nothing say."""
+"""Insides of PyTorch that torchao and pytorch-minimize import: what they do, or why they do not."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from rushlight._inductor.decomposition import register_decomposition
 from rushlight._library.infer_schema import infer_schema
 from rushlight._prims_common import suggest_memory_format
 from rushlight.ao.quantization.fx._decomposed import _per_token_quant_qparam_dim_check
+from rushlight.autograd import functional
 from rushlight.distributed._functional_collectives import AsyncCollectiveTensor
 from rushlight.distributed.tensor.experimental import register_sharding
+from rushlight.optim import lbfgs
 from rushlight.sparse import _triton_ops_meta
 
 aten: Any = torch.ops.aten
@@ -135,3 +137,60 @@ def test_operators_that_libraries_list(name: str) -> None:
     found = getattr(getattr(torch.ops, namespace), op).default
     assert {found: 1}[getattr(getattr(torch.ops, namespace), op).default] == 1
     assert not hasattr(getattr(torch.ops, namespace), "no_such_operator")
+
+
+def test_jacobians_that_libraries_compute() -> None:
+    x, y = torch.arange(3.0, requires_grad=True), torch.ones(2, requires_grad=True)
+    units = functional._construct_standard_basis_for((x, y.double()), (3, 2))
+    assert torch.cat([unit.double() for unit in units], 1).equal(torch.eye(5).double())
+    assert [unit.dtype for unit in units] == [torch.float32, torch.float64]
+    assert functional._as_tuple(x, "inputs", "f") == (False, (x,))
+    assert functional._as_tuple((x, y), "inputs", "f") == (True, (x, y))
+    with pytest.raises(TypeError, match="The inputs given to f must be"):
+        functional._as_tuple(1, "inputs", "f")
+    rows = ((x, y), (y, x))
+    assert functional._tuple_postprocess(rows, (True, True)) is rows
+    assert functional._tuple_postprocess(rows, (True, False)) == (x, y)
+    assert functional._tuple_postprocess(rows, (False, True)) == (x, y)
+    assert functional._tuple_postprocess(rows, (False, False)) is x
+    assert functional._tuple_postprocess((x, y), False) is x
+    assert functional._grad_postprocess(rows, True) is rows
+    detached = functional._grad_postprocess(rows, False)
+    assert isinstance(detached[1], tuple) and not detached[1][0].requires_grad
+
+
+@pytest.mark.parametrize(
+    ("points", "bounds", "expected"),
+    [
+        ((0.0, 1.0, -2.0, 2.0, 1.0, 2.0), None, 1.0),
+        ((2.0, 1.0, 2.0, 0.0, 1.0, -2.0), None, 1.0),
+        ((0.0, 1.0, -2.0, 2.0, 1.0, 2.0), (1.5, 4.0), 1.5),
+        ((0.0, 0.0, 1.0, 1.0, 3.0, 1.0), (0.0, 1.0), 0.0),
+        ((0.0, 0.0, 1.0, 1.0, 1.0, 1.0), None, 0.5),
+    ],
+)
+def test_lowest_points_of_cubics(points: Any, bounds: Any, expected: float) -> None:
+    lowest: Any = lbfgs._cubic_interpolate
+    assert lowest(*points, bounds) == pytest.approx(expected)
+    tensors = [x if i in (0, 3) else torch.tensor(x) for i, x in enumerate(points)]
+    assert float(lowest(*tensors, bounds)) == pytest.approx(expected)
+
+
+def test_lines_are_searched() -> None:
+    buffer = torch.empty(2)  # which a library may use for every gradient
+
+    def loss(x: torch.Tensor, t: float, d: torch.Tensor) -> tuple[float, torch.Tensor]:
+        at = x + t * d
+        return float((at**4).sum()), buffer.copy_(4 * at**3)
+
+    x, d = torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])
+    f, g = loss(x, 0, d)
+    for first in (0.01, 1.0, 30.0):
+        low, grad, t, count = lbfgs._strong_wolfe(loss, x, first, d, f, g.clone(), -68.0)
+        assert (low, grad.tolist()) == (loss(x, t, d)[0], buffer.tolist())
+        assert low <= f - 1e-4 * t * 68 and abs(float(grad.dot(d))) <= 0.9 * 68 and count >= 1
+    tight = lbfgs._strong_wolfe(loss, x, 0.01, d, f, g.clone(), -68.0, c2=0.01)
+    assert abs(float(tight[1].dot(d))) <= 0.01 * 68 and tight[3] > 1
+    assert lbfgs._strong_wolfe(loss, x, 0.01, d, f, g.clone(), -68.0, max_ls=2)[3] <= 3
+    still = torch.zeros(2)
+    assert lbfgs._strong_wolfe(loss, x, 1.0, still, f, g.clone(), 0.0)[0] == f
