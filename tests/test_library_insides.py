@@ -1,4 +1,4 @@
-"""Insides of PyTorch that torchao and pytorch-minimize import: what they do, or why they do not."""
+"""Insides of PyTorch that torchao and others import: what they do, or why not."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from rushlight._higher_order_ops.out_dtype import out_dtype
 from rushlight._inductor.decomposition import register_decomposition
 from rushlight._library.infer_schema import infer_schema
 from rushlight._prims_common import suggest_memory_format
+from rushlight.amp import grad_scaler
 from rushlight.ao.quantization.fx._decomposed import _per_token_quant_qparam_dim_check
 from rushlight.autograd import functional
 from rushlight.distributed._functional_collectives import AsyncCollectiveTensor
+from rushlight.distributed._shard.sharded_tensor import ShardedTensor
+from rushlight.distributed._tensor import device_mesh
+from rushlight.distributed.checkpoint import planner, storage, utils
+from rushlight.distributed.fsdp._common_utils import clean_tensor_name
+from rushlight.distributed.fsdp._runtime_utils import _post_backward_final_callback
 from rushlight.distributed.tensor.experimental import register_sharding
+from rushlight.fx.passes.split_utils import split_by_tags
 from rushlight.optim import lbfgs
+from rushlight.profiler import _memory_profiler
 from rushlight.sparse import _triton_ops_meta
 
 aten: Any = torch.ops.aten
@@ -76,7 +84,8 @@ def test_tokens_have_numbers_that_quantize_them() -> None:
 
 def test_what_is_asked_and_answered() -> None:
     x = torch.ones(2)
-    assert not isinstance(x, (AsyncCollectiveTensor, torch.sparse.SparseSemiStructuredTensor))
+    none = (AsyncCollectiveTensor, ShardedTensor, torch.sparse.SparseSemiStructuredTensor)
+    assert not isinstance(x, none)
     assert torch._has_compatible_shallow_copy_type(x, torch.ones(3))
     assert not torch._has_compatible_shallow_copy_type(x, x.to_sparse())
     assert _triton_ops_meta.get_meta("bsr_dense_addmm", (1, 2), exact=True) is None
@@ -87,6 +96,21 @@ def test_what_is_asked_and_answered() -> None:
     assert _insides.Tag.needs_fixed_stride_order.name == "needs_fixed_stride_order"
     for name in "avx2", "avx512", "vnni", "amx_tile":
         assert getattr(_insides._cpu, f"_is_{name}_supported")() in (True, False)
+
+
+def test_checkpoints_and_wrapped_modules() -> None:
+    checkpoint: Any = torch.distributed.checkpoint
+    assert isinstance(checkpoint.DefaultSavePlanner(), planner.SavePlanner)
+    assert isinstance(checkpoint.DefaultLoadPlanner(), planner.LoadPlanner)
+    assert not isinstance(checkpoint.DefaultLoadPlanner(), (planner.LoadPlan, planner.SavePlan))
+    assert issubclass(checkpoint.FileSystemReader, storage.StorageReader)
+    assert utils.CheckpointException is checkpoint.CheckpointException
+    assert device_mesh.DeviceMesh is torch.distributed.device_mesh.DeviceMesh
+    assert clean_tensor_name("a._fsdp_wrapped_module.b") == "a.b"
+    scaler = grad_scaler.GradScaler("cpu")
+    state = grad_scaler._refresh_per_optimizer_state()
+    assert state == scaler._per_optimizer_states[0] and state["found_inf_per_device"] == {}
+    assert not _memory_profiler._CATEGORY_TO_COLORS and not _memory_profiler._CATEGORY_TO_INDEX
 
 
 def test_processors_whose_files_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +138,9 @@ OPERATORS: Any = torch.ops
         (torch.sparse.SparseSemiStructuredTensorCUTLASS, "two zeros in four"),
         (torch.sparse.SparseSemiStructuredTensorCUSPARSELT, "two zeros in four"),
         (lambda: register_sharding(aten.mm.default), "local_map"),
+        (lambda: _post_backward_final_callback(None, None), "Make the model anew"),
+        (lambda: split_by_tags(None, []), "split_module"),
+        (lambda: _memory_profiler.MemoryProfileTimeline(None), "profile_memory"),
         (lambda: OPERATORS._c10d_functional.wait_tensor(torch.ones(2)), "no kernel"),
     ],
 )
