@@ -19,7 +19,12 @@ _FLOATS = {
 }
 
 
+_OF_PYTHON = {bool: _C.bool, int: _C.int64, float: _C.float64, complex: _C.complex128}
+
+
 def _expect_dtype(name: str, given: Any) -> Any:
+    if isinstance(given, type) and given in _OF_PYTHON:
+        return _OF_PYTHON[given]
     if not isinstance(given, _C.dtype):
         kind = type(given).__name__
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {kind}.")
@@ -74,7 +79,7 @@ class iinfo:
     """
 
     def __init__(self, type: Any) -> None:
-        _expect_dtype("iinfo", type)
+        type = _expect_dtype("iinfo", type)
         if type.is_floating_point or type.is_complex or type is _C.bool:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. "

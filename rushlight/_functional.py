@@ -103,3 +103,9 @@ def typename(obj: Any) -> str:
 def detach_(input: Tensor) -> Tensor:
     """Cuts a tensor off its history, in place."""
     return input.detach_()
+
+
+@overridable
+def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+    """Returns whether a tensor could take over another's memory: whether both have one layout."""
+    return input.layout == from_.layout

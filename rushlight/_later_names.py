@@ -80,8 +80,8 @@ NAMES_IN = {
     """,
     "_einsum": "einsum tensordot",
     "_functional": """
-        _segment_reduce broadcast_shapes detach_ is_complex is_floating_point is_storage is_tensor
-        numel typename
+        _has_compatible_shallow_copy_type _segment_reduce broadcast_shapes detach_ is_complex
+        is_floating_point is_storage is_tensor numel typename
     """,
     "_higher_order_ops": "cond while_loop",
     "_legacy": """
@@ -115,7 +115,7 @@ NAMES_IN = {
         has_spectral is_anomaly_check_nan_enabled is_anomaly_enabled
         is_deterministic_algorithms_warn_only_enabled is_vulkan_available is_warn_always_enabled
         set_anomaly_enabled set_default_device set_deterministic_debug_mode
-        set_float32_matmul_precision set_num_interop_threads set_warn_always
+        set_float32_matmul_precision set_num_interop_threads set_vital set_warn_always
         use_deterministic_algorithms
     """,
     "_sparse": """

@@ -102,6 +102,7 @@ from rushlight._dtype_names import uint6 as uint6
 from rushlight._dtype_names import uint7 as uint7
 from rushlight._einsum import einsum as einsum
 from rushlight._einsum import tensordot as tensordot
+from rushlight._functional import _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type
 from rushlight._functional import _segment_reduce as _segment_reduce
 from rushlight._functional import broadcast_shapes as broadcast_shapes
 from rushlight._functional import detach_ as detach_
@@ -218,6 +219,7 @@ from rushlight._settings import set_default_device as set_default_device
 from rushlight._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from rushlight._settings import set_float32_matmul_precision as set_float32_matmul_precision
 from rushlight._settings import set_num_interop_threads as set_num_interop_threads
+from rushlight._settings import set_vital as set_vital
 from rushlight._settings import set_warn_always as set_warn_always
 from rushlight._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight._sparse import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
@@ -577,6 +579,7 @@ __all__ = [
     "_functorch",
     "_grouped_mm",
     "_guards",
+    "_has_compatible_shallow_copy_type",
     "_inductor",
     "_jit_internal",
     "_log_softmax_backward_data",
@@ -779,6 +782,7 @@ __all__ = [
     "set_num_interop_threads",
     "set_printoptions",
     "set_rng_state",
+    "set_vital",
     "set_warn_always",
     "signal",
     "solve",

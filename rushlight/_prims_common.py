@@ -17,6 +17,7 @@ __all__ = [
     "is_float_dtype",
     "is_integer_dtype",
     "make_contiguous_strides_for",
+    "suggest_memory_format",
 ]
 
 DeviceLikeType = str | rl.device | int
@@ -54,3 +55,26 @@ def make_contiguous_strides_for(shape: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def suggest_memory_format(x: Tensor) -> rl.memory_format:
+    """Returns channels_last for a picture or volume whose channels lie together in memory.
+
+    Example:
+        >>> x = torch.ones(2, 3, 4, 4)
+        >>> torch._prims_common.suggest_memory_format(x)
+        torch.contiguous_format
+        >>> torch._prims_common.suggest_memory_format(x.to(memory_format=torch.channels_last))
+        torch.channels_last
+    """
+    if x.layout is not rl.strided or x.dim() not in (4, 5) or x.stride(1) == 0:
+        return rl.contiguous_format
+    extent = 0
+    # Each dim begins where the ones inside it end: channels, pixels from the right, samples.
+    for dim in (1, *range(x.dim() - 1, 1, -1), 0):
+        size, stride = x.shape[dim], x.stride(dim)
+        only_samples = dim == 0 and extent == x.stride(1)  # every order is the same
+        if size == 0 or stride < extent or only_samples:
+            return rl.contiguous_format
+        extent = stride * size
+    return rl.channels_last if x.dim() == 4 else rl.channels_last_3d

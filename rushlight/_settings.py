@@ -131,6 +131,11 @@ def set_warn_always(b: bool, /) -> None:
     _settings["warn_always"] = bool(b)
 
 
+def set_vital(vital: str, attr: str, value: str) -> bool:
+    """Returns False: nothing is noted of what a program used."""
+    return False
+
+
 def is_warn_always_enabled() -> bool:
     """Returns what set_warn_always was told."""
     return _settings["warn_always"]

@@ -44,7 +44,7 @@ class _OpNamespace:
         return sorted(name for namespace, name in names if namespace == self.name)
 
 
-def _own_packet(namespace: str, name: str) -> OpOverloadPacket | None:
+def _own_packet(namespace: str, name: str) -> Operator | OpOverloadPacket | None:
     """What this package has by a name, None for nothing."""
     if namespace == "aten":
         from rushlight._aten import packet_of
@@ -54,6 +54,11 @@ def _own_packet(namespace: str, name: str) -> OpOverloadPacket | None:
         from rushlight._dispatch import internal_packet
 
         return internal_packet(name)
+    if namespace in ("_c10d_functional", "c10d", "c10d_functional"):
+        from rushlight.distributed import _operators as _operators
+        from rushlight.library._operator import operators
+
+        return operators.get(f"{namespace}::{name}")
     return None
 
 

@@ -15,6 +15,8 @@ import rushlight as torch
 from rushlight import Tensor, library
 from rushlight.library._schema import infer, parse
 
+CPU = torch.device("cpu")
+
 
 @library.custom_op("tests::scaled_sine", mutates_args=())
 def scaled_sine(x: Tensor, *, factor: float = 2.0) -> Tensor:
@@ -262,6 +264,7 @@ def test_mistakes_in_definitions_say_what_is_wrong() -> None:
         "(Tensor x, Tensor? y=None, *, int[] n=[1, 2]) -> Tensor[]",
         "(Dict(str, Tensor) x, Dict(str, int[])? n, (str, int)[] p) -> Dict(str, Tensor)",
         "(Tensor(a!) x, float y=1.5, bool z=True) -> (Tensor, Tensor)",
+        '(Tensor x, ScalarType a=float32, ScalarType? b=None, Device c="cpu") -> Tensor',
         '(Tensor[] xs, str mode="mean", ScalarType? dtype=None) -> SymInt',
     ],
 )
@@ -290,6 +293,12 @@ def test_schemas_are_inferred_from_annotations() -> None:
     def h(x: dict[str, Tensor]) -> Tensor: ...
 
     def i(x: Tensor): ...
+
+    def defaults(x: Tensor, t: torch.dtype = torch.int8, d: torch.device = CPU) -> Tensor: ...
+
+    text = '(Tensor x, ScalarType t=int8, Device d="cpu") -> Tensor'
+    assert str(infer(defaults, ())) == text
+    assert [p.default for p in parse(text).parameters[1:]] == [torch.int8, CPU]
 
     for function, problem in ((g, "varargs"), (h, "unsupported type"), (i, "No return type")):
         with pytest.raises(ValueError, match=problem):

@@ -19,6 +19,7 @@ from checkpoint_files import archive, entries_of, loaded, round_trip, saved, tex
 
 import rushlight as torch
 from rushlight import nn, serialization
+from rushlight.torch_version import TorchVersion
 
 LEGACY = Path(__file__).parent / "files" / "pytorch_legacy.pt"
 
@@ -186,6 +187,7 @@ def data_of_others(protocol: int) -> bytes:
         "default": collections.defaultdict(list, a=[1]),
         "deque": collections.deque([1, 2], 5),
         "path": pathlib.PurePosixPath("a/b"),
+        "version": TorchVersion("2.13.0"),
         "range": range(1, 9, 2),
         "frozen": frozenset([1, 2]),
         "time": datetime.datetime(2020, 1, 2, 3, 4, 5),
@@ -211,6 +213,7 @@ def test_plain_data_of_others_is_loaded_when_asked_for(protocol: int) -> None:
     assert found["default"] == {"a": [1]} and found["default"]["new"] == []
     assert found["deque"] == collections.deque([1, 2]) and found["deque"].maxlen == 5
     assert found["path"] == pathlib.PurePosixPath("a/b")
+    assert found["version"] >= (2, 13) and type(found["version"]) is TorchVersion
     assert found["range"] == range(1, 9, 2) and found["frozen"] == {1, 2}
     assert found["time"] == datetime.datetime(2020, 1, 2, 3, 4, 5)
 

@@ -181,9 +181,13 @@ def test_limits_of_dtypes_are_values() -> None:
     assert torch.finfo(torch.half) == torch.finfo(torch.float16) != torch.finfo(torch.bfloat16)
     assert torch.iinfo(torch.int8) == torch.iinfo(torch.int8) != torch.iinfo(torch.uint8)
     assert len({torch.finfo(torch.half), torch.finfo(torch.float16)}) == 1
-    for limits in (torch.finfo, torch.iinfo):  # programs try one after the other
+    assert torch.finfo(float) == torch.finfo(complex) == torch.finfo(torch.float64)
+    assert torch.iinfo(int) == torch.iinfo(torch.int64)
+    for limits, other in ((torch.finfo, int), (torch.iinfo, float)):  # programs try both
+        with pytest.raises(TypeError, match="requires an? (integer|floating point) input type"):
+            limits(other)
         with pytest.raises(TypeError, match="must be torch.dtype, not type"):
-            limits(float)
+            limits(str)
 
 
 def test_to_takes_another_tensor_by_name() -> None:

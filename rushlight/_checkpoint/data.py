@@ -17,6 +17,7 @@ import types
 from collections import OrderedDict, defaultdict, deque
 
 from rushlight._checkpoint.rebuild import check, check_key, set_attributes
+from rushlight.torch_version import TorchVersion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Kinds:
             **{f"builtins.{kind.__name__}": kind for kind in (*_FACTORIES[:8], *_BUILTINS)},
             "argparse.Namespace": argparse.Namespace,
             "types.SimpleNamespace": types.SimpleNamespace,
+            "torch.torch_version.TorchVersion": TorchVersion,
+            "rushlight.torch_version.TorchVersion": TorchVersion,
             "collections.defaultdict": defaultdict,
             "collections.deque": deque,
             **{f"datetime.{kind.__name__}": kind for kind in _TIMES},
@@ -48,6 +51,7 @@ class Kinds:
         self.calls: dict[int, Callable[..., Any]] = {
             id(argparse.Namespace): lambda: argparse.Namespace(),
             id(types.SimpleNamespace): lambda: types.SimpleNamespace(),
+            id(TorchVersion): _make_version,
             id(defaultdict): _make_defaultdict,
             id(deque): _make_deque,
             **{id(kind): make for kind, make in _BUILTINS.items()},
@@ -97,6 +101,11 @@ def _make_defaultdict(factory: Any = None) -> defaultdict[Any, Any]:
     is_known = factory is None or any(factory is known for known in _FACTORIES)
     check(is_known, "a defaultdict makes what is not a plain container or number")
     return defaultdict(factory)
+
+
+def _make_version(version: Any) -> TorchVersion:
+    check(type(version) is str, "a version is not a text")
+    return TorchVersion(version)
 
 
 def _make_deque(items: Any = (), maxlen: Any = None) -> deque[Any]:

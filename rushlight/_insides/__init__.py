@@ -5,9 +5,11 @@ rushlight.as_torch makes these names of torch._C. Each is a thin call of what is
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
 import rushlight as rl
 from rushlight import layout, qscheme
-from rushlight._insides import _functorch, _nn
+from rushlight._insides import _cpu, _functorch, _nn
 from rushlight._storage import memory_of
 from rushlight.jit import ScriptModule, TensorType
 from rushlight.linalg import LinAlgError as _LinAlgError
@@ -17,12 +19,15 @@ __all__ = [
     "Node",
     "ScriptMethod",
     "ScriptModule",
+    "Tag",
     "TensorType",
     "Value",
     "_LinAlgError",
+    "_cpu",
     "_are_functorch_transforms_active",
     "_functorch",
     "_get_default_device",
+    "_get_privateuse1_backend_name",
     "_get_tracing_state",
     "_has_cuda",
     "_has_mps",
@@ -56,6 +61,31 @@ class ScriptMethod:
     """A compiled method, which no object is."""
 
 
+class Tag(Enum):
+    """What libraries say of an operator for a compiler that is not here."""
+
+    core = auto()
+    cudagraph_unsafe = auto()
+    data_dependent_output = auto()
+    dynamic_output_shape = auto()
+    flexible_layout = auto()
+    generated = auto()
+    inplace = auto()
+    inplace_view = auto()
+    maybe_aliasing_or_mutating = auto()
+    needs_contiguous_strides = auto()
+    needs_exact_strides = auto()
+    needs_fixed_stride_order = auto()
+    nondeterministic_bitwise = auto()
+    nondeterministic_seeded = auto()
+    out = auto()
+    out_variant = auto()
+    pointwise = auto()
+    pt2_compliant_tag = auto()
+    reduction = auto()
+    view_copy = auto()
+
+
 class Value:
     """A value in such a graph, which no object is."""
 
@@ -68,6 +98,11 @@ def _are_functorch_transforms_active() -> bool:
 def _get_default_device() -> str:
     """The kind of device that tensors are made on."""
     return rl.get_default_device().type
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of a kind of device that others add, which has no other."""
+    return "privateuseone"
 
 
 def _get_tracing_state() -> None:

@@ -32,7 +32,7 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-def _fresh_state() -> dict[str, Any]:
+def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -107,7 +107,9 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker: Tensor | None = None
-        self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(_fresh_state)
+        self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(
+            _refresh_per_optimizer_state
+        )
 
     def scale(self, outputs: Any) -> Any:
         """Returns a loss, or a list, tuple or other iterable of losses, times the scale.
@@ -274,7 +276,7 @@ class GradScaler:
                     "Call scaler.step(optimizer) first."
                 )
             self._adjust(scale, tracker, rl.stack(found).sum() > 0)
-        self._per_optimizer_states = defaultdict(_fresh_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _replace(self, scale: Tensor, new_scale: float | Tensor) -> None:
         if not isinstance(new_scale, Tensor):

@@ -423,3 +423,40 @@ def hvp(
         output if create_graph else output.detach(),
         given_back(products, create_graph, several),
     )
+
+
+# What libraries that compute Jacobians of their own import.
+
+_as_tuple = as_tensors
+
+
+def _tuple_postprocess(res: Any, to_unpack: bool | tuple[bool, bool]) -> Any:
+    """Tensors in the form of what they belong to: out of the tuples that _as_tuple made.
+
+    Args:
+        res: a tuple, or a tuple of tuples.
+        to_unpack: whether what the tuple stands for was one; of both for a tuple of tuples.
+    """
+    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, True)
+    if not inner:
+        res = tuple(row[0] for row in res)
+    return res if outer else res[0]
+
+
+def _grad_postprocess(inputs: Any, create_graph: bool) -> Any:
+    """Tuples of tensors without their history, unless that was asked for."""
+    from rushlight.utils import _pytree
+
+    return inputs if create_graph else _pytree.tree_map(lambda x: x.detach(), inputs)
+
+
+def _construct_standard_basis_for(
+    tensors: Tensors, tensor_numels: tuple[int, ...]
+) -> tuple[Tensor, ...]:
+    """The unit vectors of what tensors together have, as rows, in a matrix for each tensor."""
+    from rushlight import eye
+
+    parts = eye(sum(tensor_numels)).split(list(tensor_numels), dim=1)
+    return tuple(
+        part.to(device=x.device, dtype=x.dtype) for part, x in zip(parts, tensors, strict=True)
+    )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Group = ProcessGroup | DeviceMesh | tuple[DeviceMesh, int] | str
 
 __all__ = [
+    "AsyncCollectiveTensor",
     "all_gather_tensor",
     "all_gather_tensor_autograd",
     "all_reduce",
@@ -27,6 +28,10 @@ __all__ = [
     "reduce_scatter_tensor_autograd",
     "wait_tensor",
 ]
+
+
+class AsyncCollectiveTensor(Tensor):
+    """A result that is still to come, which no tensor is; libraries ask for it by isinstance."""
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:

@@ -94,7 +94,11 @@ class Parameter:
         text = f"{base[0]}{self.mark}{self.type[base.end() :]} {self.name}"
         if self.default is inspect.Parameter.empty:
             return text
-        default = f'"{self.default}"' if isinstance(self.default, str) else self.default
+        default = self.default
+        if isinstance(default, str | rl.device):
+            default = f'"{default}"'
+        elif isinstance(default, rl.dtype):
+            default = str(default).removeprefix("torch.")
         return f"{text}={default}"
 
     @property
@@ -233,7 +237,7 @@ def parse(text: str) -> Schema:
         base, mark, suffix, name, default = found.groups()
         mark = f"(a{len(parameters)}!)" if mark == "!" else mark or ""
         _check_type(base, text)
-        value = inspect.Parameter.empty if default is None else _constant(default)
+        value = inspect.Parameter.empty if default is None else _constant(base, default)
         suffix = re.sub(r"\[\d+\]", "[]", suffix)
         parameters.append(Parameter(name, base + suffix, value, "!" in mark, keyword_only, mark))
     returns = match[2].strip()
@@ -267,7 +271,12 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _constant(text: str) -> Any:
+def _constant(base: str, text: str) -> Any:
+    """The default that a text says for a type."""
+    if base == "ScalarType" and isinstance(getattr(rl, text, None), rl.dtype):
+        return getattr(rl, text)
+    if base == "Device" and text != "None":
+        return rl.device(text.strip("'\""))
     names = {"None": None, "True": True, "False": False, "inf": float("inf")}
     if text in names:
         return names[text]

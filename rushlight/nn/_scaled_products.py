@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["ScalingType", "SwizzleType", "scaled_mm"]
+__all__ = ["ScalingType", "SwizzleType", "scaled_grouped_mm", "scaled_mm"]
 
 _FLOAT8 = (rl.float8_e4m3fn, rl.float8_e5m2)
 
@@ -179,6 +179,19 @@ def scaled_mm(
                     f"{tuple(scale.shape)}."
                 )
     return _scaled_mm(mat_a, mat_b, *scales, bias, None, output_dtype, use_fast_accum)
+
+
+@overridable
+def scaled_grouped_mm(mat_a: Tensor, mat_b: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Refuses to multiply groups of matrices with scales; classes of tensors can do it.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        "scaled_grouped_mm: groups of matrices with scales have no product here. Call scaled_mm "
+        "for each group, or grouped_mm of matrices times their scales."
+    )
 
 
 def _single(name: str, value: Any) -> Any:

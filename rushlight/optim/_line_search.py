@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import rushlight as rl
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from rushlight import Tensor
 
@@ -27,7 +30,13 @@ class Point(NamedTuple):
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], Point], start: Point, t: float, least_width: float
+    evaluate: Callable[[float], Point],
+    start: Point,
+    t: float,
+    least_width: float,
+    decrease: float = _ENOUGH_DECREASE,
+    flatness: float = _ENOUGH_FLATNESS,
+    most: int = _MOST,
 ) -> tuple[Point, int]:
     """Finds a point that is lower than the start by enough, and where the line is flat enough.
 
@@ -39,20 +48,23 @@ def strong_wolfe(
         start: the point at 0, where the slope is negative.
         t: where to look first.
         least_width: width of the bracket below which the search ends.
+        decrease, flatness: c1 and c2 of the conditions.
+        most: evaluations after the first.
+
     Returns:
         The best point found, and the number of evaluations.
     """
 
     def is_too_high(point: Point) -> bool:
-        return point.loss > start.loss + _ENOUGH_DECREASE * point.t * start.slope
+        return point.loss > start.loss + decrease * point.t * start.slope
 
     def is_flat(point: Point) -> bool:
-        return abs(point.slope) <= -_ENOUGH_FLATNESS * start.slope
+        return abs(point.slope) <= -flatness * start.slope
 
     # Step out until the bracket (previous, point) holds a good point.
     previous, point, count = start, evaluate(t), 0
     while True:
-        if count == _MOST:
+        if count == most:
             previous = start
             break
         if is_too_high(point) or (count > 1 and point.loss >= previous.loss):
@@ -68,7 +80,7 @@ def strong_wolfe(
     # Narrow it.
     low, high = (previous, point) if previous.loss <= point.loss else (point, previous)
     has_stalled = False
-    while count < _MOST and abs(high.t - low.t) >= least_width:
+    while count < most and abs(high.t - low.t) >= least_width:
         left, right = sorted((low.t, high.t))
         t = _lowest_in(left, right, low, high)
         margin = 0.1 * (right - left)
@@ -104,3 +116,65 @@ def _lowest_in(left: float, right: float, a: Point, b: Point) -> float:
     if not divisor:
         return middle
     return min(max(b.t - width * (b.slope + second - first) / divisor, left), right)
+
+
+# The same as libraries call it.
+
+
+def _strong_wolfe(
+    obj_func: Callable[[Tensor, float, Tensor], tuple[Any, Tensor]],
+    x: Tensor,
+    t: float,
+    d: Tensor,
+    f: Any,
+    g: Tensor,
+    gtd: Any,
+    c1: float = _ENOUGH_DECREASE,
+    c2: float = _ENOUGH_FLATNESS,
+    tolerance_change: float = 1e-9,
+    max_ls: int = _MOST,
+) -> tuple[Any, Tensor, float, int]:
+    """Searches a line for the strong Wolfe conditions.
+
+    Args:
+        obj_func: returns the loss and the gradient at x + t d, for (x, t, d).
+        x: where the line begins.
+        t: where to look first.
+        d: the line's direction.
+        f, g, gtd: the loss, the gradient and the slope at x.
+        c1, c2: of the conditions.
+        tolerance_change: how far the largest element moves at least.
+        max_ls: evaluations after the first.
+
+    Returns:
+        The loss, the gradient, the t and the number of evaluations.
+    """
+
+    def evaluate(t: float) -> Point:
+        loss, grad = obj_func(x, t, d)
+        return Point(t, loss, grad.clone(), float(grad.dot(d)))
+
+    start = Point(0.0, f, g.clone(), float(gtd))
+    width = float(tolerance_change / d.abs().max())  # infinite where nothing moves
+    point, count = strong_wolfe(evaluate, start, t, width, c1, c2, max_ls)
+    return point.loss, point.grad, point.t, count
+
+
+def _cubic_interpolate(
+    x1: float,
+    f1: Any,
+    g1: Any,
+    x2: float,
+    f2: Any,
+    g2: Any,
+    bounds: tuple[float, float] | None = None,
+) -> Any:
+    """Where the cubic with losses f1 and f2 and slopes g1 and g2 at x1 and x2 is lowest.
+
+    Args:
+        x1, f1, g1, x2, f2, g2: numbers, or tensors with one element.
+        bounds: the interval; that of x1 and x2 by default.
+    """
+    left, right = bounds or (min(x1, x2), max(x1, x2))
+    none = rl.empty(0)
+    return _lowest_in(left, right, Point(x1, f1, none, g1), Point(x2, f2, none, g2))

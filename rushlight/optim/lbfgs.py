@@ -10,6 +10,8 @@ from collections.abc import Callable
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.optim._line_search import Point, strong_wolfe
+from rushlight.optim._line_search import _cubic_interpolate as _cubic_interpolate
+from rushlight.optim._line_search import _strong_wolfe as _strong_wolfe
 from rushlight.optim._options import check_lr, run_closure
 from rushlight.optim.optimizer import Optimizer
 

@@ -21,7 +21,7 @@ from rushlight.distributed.tensor import (
     distribute_tensor,
 )
 from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
-from rushlight.distributed.tensor.experimental import implicit_replication
+from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 from rushlight.distributed.tensor.placement_types import _StridedShard
 
 dist: Any = rushlight.distributed
@@ -366,6 +366,37 @@ def places_of_parts(mesh: Any) -> None:
     raised(NotImplementedError, _StridedShard, 0, split_factor=2)
 
 
+def functions_of_parts(mesh: Any) -> None:
+    a, b = (torch.arange(64, dtype=torch.float64).view(8, 8) / (i + 1) for i in range(2))
+    rows, copies = [Shard(0)] * mesh.ndim, [Replicate()] * mesh.ndim
+    x: Any = distribute_tensor(a, mesh, rows).requires_grad_()
+    y: Any = distribute_tensor(b, mesh, copies)
+    seen: list[tuple[int, ...]] = []
+
+    def product(u: torch.Tensor, v: torch.Tensor, plus: float = 0) -> Any:
+        assert not isinstance(u, DTensor)
+        seen.append(tuple(u.shape))
+        return u @ v + plus, "product"
+
+    called = local_map(product, (rows, None), (rows, copies))
+    result, text = called(x, y, plus=2)
+    near(result, a @ b + 2)
+    assert text == "product" and result.placements == tuple(rows)
+    assert seen == [(8 // dist.get_world_size(), 8)]
+    result.sum().backward()
+    near(x.grad, torch.ones_like(a) @ b.T)
+    assert called(a, b)[0].equal(a @ b)
+
+    @local_map(out_placements=rows, in_placements=(rows,), redistribute_inputs=True)
+    def double(u: torch.Tensor) -> torch.Tensor:
+        return u * 2
+
+    near(double(y), b * 2)
+    assert "in_placements are 2" in raised(ValueError, called, x)
+    assert "redistribute_inputs=True" in raised(ValueError, called, y, y)
+    assert "out_placements are 1" in raised(ValueError, local_map(product, rows), x, y)
+
+
 EVERYTHING = [
     places_of_parts,
     moves,
@@ -373,6 +404,7 @@ EVERYTHING = [
     kept_apart,
     in_place,
     local_parts,
+    functions_of_parts,
     factories,
     random_numbers,
     mistakes,

@@ -22,6 +22,7 @@ from rushlight.distributed.checkpoint.filesystem import (
     whole,
 )
 from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
+from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.tensor import DTensor
 
@@ -54,11 +55,11 @@ class CheckpointException(RuntimeError):
         self.failures = failures
 
 
-class DefaultSavePlanner:
+class DefaultSavePlanner(SavePlanner):
     """How save divides the work; it has no options here."""
 
 
-class DefaultLoadPlanner:
+class DefaultLoadPlanner(LoadPlanner):
     """How load reads.
 
     Args:

@@ -1,8 +1,10 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
 from rushlight import _later
+from rushlight.utils.data import _utils as _utils
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data.dataloader import DataLoader
+from rushlight.utils.data.dataloader import _DatasetKind as _DatasetKind
 from rushlight.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,

@@ -158,7 +158,7 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
-        self._is_stream = is_stream
+        self._dataset_kind = _DatasetKind.Iterable if is_stream else _DatasetKind.Map
         self._IterableDataset_len_called: int | None = None  # what the last call of it gave
         self._iterator: _MultiProcessingDataLoaderIter | None = None
         self.__initialized = True
@@ -188,7 +188,7 @@ class DataLoader:
         return epoch
 
     def __len__(self) -> int:
-        if not self._is_stream:
+        if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         samples = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
@@ -203,9 +203,9 @@ class DataLoader:
     def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
-    @property
-    def _dataset_kind(self) -> int:
-        return _DatasetKind.Iterable if self._is_stream else _DatasetKind.Map
+    def check_worker_number_rationality(self) -> None:
+        """Warns if there are more workers than cores that this process may use."""
+        _warn_of_many(self.num_workers)
 
 
 class _DatasetKind:
@@ -213,6 +213,21 @@ class _DatasetKind:
 
     Map = 0
     Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int,
+        dataset: Any,
+        auto_collation: bool,
+        collate_fn: Callable[[Any], Any],
+        drop_last: bool,
+    ) -> Fetcher:
+        """What makes batches of a dataset, for loaders of libraries; a stream begins at once."""
+        is_stream = kind == _DatasetKind.Iterable
+        fetcher = Fetcher(dataset, is_stream, auto_collation, drop_last, collate_fn)
+        if is_stream:
+            fetcher.dataset_iter = iter(dataset)
+        return fetcher
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -226,17 +241,20 @@ class _BaseDataLoaderIter:
     """One pass over a loader's dataset: what does not depend on where batches are made."""
 
     def __init__(self, loader: DataLoader) -> None:
+        self._dataset = loader.dataset
+        self._dataset_kind = loader._dataset_kind
+        self._auto_collation = loader._auto_collation
+        self._drop_last = loader.drop_last
+        self._collate_fn = loader.collate_fn
+        self._num_workers = loader.num_workers
+        self._timeout = loader.timeout
+        self._persistent_workers = loader.persistent_workers
+        self._index_sampler = loader._index_sampler
+        self._start_sampler(loader)
         # Drawn in any case: the order that a sampler draws next does not depend on the workers.
         self._base_seed = int(rl.empty((), dtype=rl.int64).random_(generator=loader.generator))
-        self._fetcher = Fetcher(
-            loader.dataset,
-            loader._dataset_kind == _DatasetKind.Iterable,
-            loader._auto_collation,
-            loader.drop_last,
-            loader.collate_fn,
-            *_order_of_pipes(loader.dataset, self._base_seed),
-        )
-        self._index_sampler = loader._index_sampler
+        self._world_size, self._rank = _ranks()
+        self._shared_seed = _share(self._base_seed) if is_pipe(self._dataset) else None
         self._pin_memory = loader.pin_memory and _C._cuda_is_available()
         if loader.pin_memory and not self._pin_memory:
             warnings.warn(
@@ -244,11 +262,24 @@ class _BaseDataLoaderIter:
                 "pinned memory won't be used.",
                 stacklevel=5,  # the line that asks the loader for an iterator
             )
-        self._dataset = loader.dataset
-        self._num_yielded = 0
+        self._pin_memory_device = "cuda" if self._pin_memory else None
+
+    def _make_fetcher(self) -> Fetcher:
+        return Fetcher(
+            self._dataset,
+            self._dataset_kind == _DatasetKind.Iterable,
+            self._auto_collation,
+            self._drop_last,
+            self._collate_fn,
+            self._shared_seed or 0,
+            (self._world_size, self._rank),
+        )
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         """Starts an epoch."""
+        self._start_sampler(loader)
+
+    def _start_sampler(self, loader: DataLoader) -> None:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -276,7 +307,7 @@ class _BaseDataLoaderIter:
                 "been fetched. With workers, each of them must yield a part of its own.",
                 stacklevel=2,
             )
-        return pin_memory(batch) if self._pin_memory else batch
+        return batch
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
@@ -284,14 +315,16 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
-        self._reset(loader)
+        self._fetcher = self._make_fetcher()
+        self._fetcher.start()
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         self._fetcher.start()
         super()._reset(loader, first_iter)
 
     def _next_data(self) -> Any:
-        return self._fetcher.fetch(self._next_index())
+        batch = self._fetcher.fetch(self._next_index())
+        return pin_memory(batch) if self._pin_memory else batch
 
 
 def __getattr__(name: str) -> Any:
@@ -302,14 +335,35 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _order_of_pipes(dataset: Any, seed: int) -> tuple[int, tuple[int, int]]:
-    """The seed of data pipes, the same for all ranks, and how they share the samples."""
+def _ranks() -> tuple[int, int]:
+    """How many processes train together, and the number of this one."""
     dist = rl.distributed
-    if not (is_pipe(dataset) and dist.is_available() and dist.is_initialized()):
-        return seed, (1, 0)
+    if not (dist.is_available() and dist.is_initialized()):
+        return 1, 0
+    return dist.get_world_size(), dist.get_rank()
+
+
+def _share(seed: int) -> int:
+    """The seed of the first rank, from which data pipes draw the same numbers on all ranks."""
+    if _ranks() == (1, 0):
+        return seed
     shared = rl.tensor(seed)
-    dist.broadcast(shared, src=0)
-    return int(shared), (dist.get_world_size(), dist.get_rank())
+    rl.distributed.broadcast(shared, src=0)
+    return int(shared)
+
+
+def _sharding_worker_init_fn(
+    worker_init_fn: Callable[[int], Any] | None, world_size: int, rank_id: int, worker_id: int
+) -> None:
+    """Gives a worker of a library's loader its part of a data pipe, and calls worker_init_fn."""
+    from rushlight.utils.data.graph_settings import apply_sharding
+
+    info = get_worker_info()
+    assert info is not None
+    parts, part = info.num_workers * world_size, worker_id * world_size + rank_id
+    apply_sharding(info.dataset, parts, part)
+    if worker_init_fn is not None:
+        worker_init_fn(worker_id)
 
 
 def _check_workers(

@@ -19,6 +19,7 @@ from multiprocessing.connection import wait
 
 from rushlight._utils import ExceptionWrapper
 from rushlight.multiprocessing.channel import Channel
+from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data._utils.worker import End, run
 from rushlight.utils.data.dataloader import _PREFETCH_FACTOR, _BaseDataLoaderIter
 
@@ -150,13 +151,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader, processes: Workers | None = None) -> None:
         super().__init__(loader)
-        self.processes = processes or Workers(loader, self._fetcher, self._base_seed)
+        self.processes = processes or Workers(loader, self._make_fetcher(), self._base_seed)
         self._in_order = loader.in_order
-        self._timeout = loader.timeout
-        self._persistent_workers = loader.persistent_workers
-        self._num_workers = loader.num_workers
         self._prefetch_factor = loader.prefetch_factor or _PREFETCH_FACTOR
-        self._reset(loader)
+        self._reset(loader, first_iter=True)
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
@@ -223,7 +221,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._ask()
         if type(batch) is ExceptionWrapper:
             batch.reraise()
-        return batch
+        return pin_memory(batch) if self._pin_memory else batch
 
     def _receive(self) -> None:
         among = {self._asked[number] for number in self._asked if number not in self._arrived}

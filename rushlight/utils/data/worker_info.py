@@ -27,9 +27,6 @@ class WorkerInfo(NamedTuple):
     dataset: Any
 
 
-_current: WorkerInfo | None = None
-
-
 def get_worker_info() -> WorkerInfo | None:
     """Returns which worker of a DataLoader this process is, None elsewhere.
 
@@ -44,4 +41,6 @@ def get_worker_info() -> WorkerInfo | None:
         >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Numbers(), 2, **options)]
         [[0, 2], [1, 3], [4], [5]]
     """
-    return _current
+    from rushlight.utils.data._utils import worker
+
+    return worker._worker_info

@@ -41,7 +41,8 @@ class Fetcher:
         self._is_batched = is_batched
         self._drop_last = drop_last
         self._collate = collate
-        self._stream: Iterator[Any] | None = None
+        self.dataset_iter: Iterator[Any] | None = None
+        self.ended = False  # whether a stream gave less than it was asked for
         self._seeds = itertools.count(seed)  # one for each epoch
         self._ranks = ranks
         self._workers = 1, 0
@@ -52,7 +53,7 @@ class Fetcher:
 
     def restart(self) -> None:
         """Begins an epoch: a stream is read from its start, which the first fetch asks for."""
-        self._stream = None
+        self.dataset_iter, self.ended = None, False
 
     def start(self) -> None:
         """Asks for the start of a stream now."""
@@ -61,7 +62,7 @@ class Fetcher:
         if is_pipe(self.dataset):
             (world, rank), (workers, worker) = self._ranks, self._workers
             self.dataset._start_epoch(next(self._seeds), world * workers, worker * world + rank)
-        self._stream = iter(self.dataset)
+        self.dataset_iter, self.ended = iter(self.dataset), False
 
     def fetch(self, index: Any) -> Any:
         """Returns the batch for an index, or for the list of them.
@@ -80,12 +81,15 @@ class Fetcher:
         return self._collate(get_samples(self.dataset, index))
 
     def _read(self, index: Any) -> Any:
-        if self._stream is None:
+        if self.dataset_iter is None:
             self.start()
-        assert self._stream is not None
+        assert self.dataset_iter is not None
+        if self.ended:
+            raise StopIteration
         if not self._is_batched:
-            return next(self._stream)
-        samples = list(itertools.islice(self._stream, len(index)))
+            return next(self.dataset_iter)
+        samples = list(itertools.islice(self.dataset_iter, len(index)))
+        self.ended = len(samples) < len(index)
         if not samples or (self._drop_last and len(samples) < len(index)):
             raise StopIteration
         return samples

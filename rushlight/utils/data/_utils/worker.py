@@ -7,15 +7,18 @@ stream's end.
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import queue
 import random
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 
 import rushlight as rl
 from rushlight._utils import ExceptionWrapper
-from rushlight.utils.data import worker_info
+from rushlight.utils.data.worker_info import WorkerInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
     from rushlight.multiprocessing.channel import Channel
     from rushlight.utils.data._utils.fetch import Fetcher
+
+
+_worker_info: WorkerInfo | None = None  # what this process is; loaders of libraries set it
 
 
 class End:
@@ -42,7 +48,8 @@ def run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process gets it, and closes
     rl.set_num_threads(1)
     _seed(seed, worker)
-    worker_info._current = worker_info.WorkerInfo(worker, num_workers, seed, fetcher.dataset)
+    global _worker_info
+    _worker_info = WorkerInfo(worker, num_workers, seed, fetcher.dataset)
     fetcher.be_worker(num_workers, worker)
     failure = None
     try:
@@ -118,3 +125,33 @@ def _send(channel: Channel, number: int, result: Any, worker: int) -> None:
         else:
             result = _failure(worker)
         channel.send((number, result))
+
+
+# What workers of libraries' own loaders import.
+
+HAS_NUMPY = importlib.util.find_spec("numpy") is not None
+
+
+@dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """What a worker answers at the end of its stream."""
+
+    worker_id: int
+
+
+@dataclass(frozen=True)
+class _ResumeIteration:
+    """Tells a worker that stays that an epoch begins."""
+
+    seed: int | None = None
+
+
+class ManagerWatchdog:
+    """Knows in a worker whether the process that started it is still there."""
+
+    def __init__(self) -> None:
+        self.manager_pid = os.getppid()
+
+    def is_alive(self) -> bool:
+        """Whether it is: a process without its parent gets another one."""
+        return os.getppid() == self.manager_pid

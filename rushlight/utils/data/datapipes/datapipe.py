@@ -137,3 +137,32 @@ class DataChunk(list):
     def raw_iterator(self) -> Iterator[Any]:
         """Returns an iterator over the items."""
         return iter(self)
+
+
+# Loaders of libraries put pipes into these.
+
+
+class _IterDataPipeSerializationWrapper(IterDataPipe):
+    """A pipe that gives what another gives."""
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._datapipe)
+
+    def __len__(self) -> int:
+        return len(self._datapipe)
+
+
+class _MapDataPipeSerializationWrapper(MapDataPipe):
+    """A pipe that gives what another gives."""
+
+    def __init__(self, datapipe: Any) -> None:
+        self._datapipe = datapipe
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._datapipe[index]
+
+    def __len__(self) -> int:
+        return len(self._datapipe)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -233,10 +233,19 @@ class check_sparse_tensor_invariants:
         return inside
 
 
+_find = _later.imports(
+    __name__,
+    names_in={
+        "_semi_structured": "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
+        "SparseSemiStructuredTensorCUTLASS to_sparse_semi_structured"
+    },
+)
+
+
 def __getattr__(name: str) -> Any:
     """Makes FloatTensor and its kin, the constructors from before sparse_coo_tensor."""
-    if name.endswith("Tensor"):
+    if name.endswith("Tensor") and not name.startswith("SparseSemi"):
         from rushlight._legacy import SparseTensorType, tensor_type
 
         return globals().setdefault(name, tensor_type(name, kind=SparseTensorType))
-    raise AttributeError(f"module 'rushlight.sparse' has no attribute '{name}'")
+    return _find(name)

@@ -1,0 +1,1 @@
+"""Where PyTorch has what torch.library is made of."""

@@ -1,0 +1,1 @@
+"""Where PyTorch has what quantizes graphs; quantize_fx is beside it."""

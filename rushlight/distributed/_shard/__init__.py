@@ -1,0 +1,1 @@
+"""Where PyTorch had tensors in parts before DTensor."""
