@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <atomic>
+#include <iostream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -73,10 +75,15 @@ auto checked(Function function, Args... args) {
   return result;
 }
 
-// Lets errors keep their class in Python.
+// Lets errors keep their class in Python, and finds the table: when threads run, one that waits for
+// it may hold the lock that its finder waits for.
 namespace {
-[[maybe_unused]] const bool translated = [] {
+[[maybe_unused]] const bool prepared = [] {
   pybind11::gil_scoped_acquire gil;
+  try {
+    table();
+  } catch (const std::exception&) {  // thrown again when it is used
+  }
   pybind11::register_local_exception_translator([](std::exception_ptr exception) {
     try {
       if (exception) std::rethrow_exception(exception);
@@ -107,11 +114,24 @@ namespace {
 #define AT_ASSERT(condition, ...) TORCH_CHECK(condition, ##__VA_ARGS__)
 #define AT_ASSERTM(condition, ...) TORCH_CHECK(condition, ##__VA_ARGS__)
 #define AT_ERROR(...) TORCH_CHECK(false, ##__VA_ARGS__)
+#define RUSHLIGHT_COMPARE(a, op, b) \
+  TORCH_CHECK((a)op(b), "Expected " #a " " #op " " #b ", but got ", a, " and ", b)
+#define TORCH_CHECK_EQ(a, b) RUSHLIGHT_COMPARE(a, ==, b)
+#define TORCH_CHECK_NE(a, b) RUSHLIGHT_COMPARE(a, !=, b)
+#define TORCH_CHECK_LT(a, b) RUSHLIGHT_COMPARE(a, <, b)
+#define TORCH_CHECK_LE(a, b) RUSHLIGHT_COMPARE(a, <=, b)
+#define TORCH_CHECK_GT(a, b) RUSHLIGHT_COMPARE(a, >, b)
+#define TORCH_CHECK_GE(a, b) RUSHLIGHT_COMPARE(a, >=, b)
 #define TORCH_WARN(...)                                                                       \
   do {                                                                                        \
     pybind11::gil_scoped_acquire gil;                                                         \
     if (PyErr_WarnEx(PyExc_UserWarning, ::c10::str(__VA_ARGS__).c_str(), 1) < 0)              \
       throw pybind11::error_already_set();                                                    \
+  } while (false)
+#define TORCH_WARN_ONCE(...)                             \
+  do {                                                   \
+    static std::atomic_flag warned;                      \
+    if (!warned.test_and_set()) TORCH_WARN(__VA_ARGS__); \
   } while (false)
 #define C10_UNUSED [[maybe_unused]]
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))

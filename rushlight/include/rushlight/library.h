@@ -110,6 +110,9 @@ void fill_library(const char* name, const char* kind, const char* key, Fill fill
   } catch (const c10::Error& error) {
     error.raise();
     PyErr_WriteUnraisable(nullptr);
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    PyErr_WriteUnraisable(nullptr);
   }
 }
 
