@@ -244,6 +244,8 @@ def test_adds_operators(extension: Any) -> None:
 
 
 PROGRAM = """
+    #include <complex>
+    using namespace std;  // before the headers, as some programs have it
     #include <torch/extension.h>
     #include "number.h"
     int64_t number() { return NUMBER; }
@@ -285,9 +287,23 @@ def test_builds_anew_when_a_header_changes(tmp_path: Path) -> None:
         cpp_extension.load("changing", str(source), build_directory=str(folder))
 
 
+WITHOUT_PYBIND11 = """
+    #include <Python.h>
+    #include <torch/all.h>
+
+    extern "C" {
+    PyObject* PyInit_number(void) {
+      static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "number", NULL, -1, NULL};
+      return PyModule_Create(&definition);
+    }
+    }
+    int64_t number() { return 5; }
+    TORCH_LIBRARY(cpp_extension_number, m) { m.def("number", &number); }
+"""
+
+
 def test_a_program_of_setuptools_builds_one(tmp_path: Path) -> None:
-    (tmp_path / "number.h").write_text("#define NUMBER 5\n")
-    (tmp_path / "number.cpp").write_text(textwrap.dedent(PROGRAM))
+    (tmp_path / "number.cpp").write_text(textwrap.dedent(WITHOUT_PYBIND11))
     (tmp_path / "setup.py").write_text(
         textwrap.dedent("""
             from setuptools import setup
@@ -313,8 +329,12 @@ def test_a_program_of_setuptools_builds_one(tmp_path: Path) -> None:
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, check=True
     )
     assert (tmp_path / "number.so").exists()
-    program = "import number; assert number.number() == 5"
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    program = """
+        import number
+        import rushlight as torch
+        assert torch.ops.cpp_extension_number.number() == 5
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, check=True)
 
 
 def test_refuses_what_it_cannot_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ class Tensor : public TensorBase {
     if (py::isinstance<py::int_>(number)) return py::cast<int64_t>(number);
     if (py::isinstance<py::float_>(number)) return py::cast<double>(number);
     Py_complex z = PyComplex_AsCComplex(number.ptr());
-    return complex<double>(z.real, z.imag);
+    return c10::complex<double>(z.real, z.imag);
   }
   template <class T>
   T item() const {
