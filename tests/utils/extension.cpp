@@ -252,11 +252,12 @@ static auto older = torch::RegisterOperators()
                         .op("cpp_extension_older::doubled", &doubled)
                         .op("cpp_extension_older::version", []() -> int64_t { return 3; });
 
+// Kernels of another file may be there first.
+TORCH_LIBRARY_IMPL(cpp_extension_test, CPU, m) { m.impl("thrice", &thrice); }
 TORCH_LIBRARY(cpp_extension_test, m) {
   m.def("thrice(Tensor x) -> Tensor");
   m.def("shifted", &shifted);
 }
-TORCH_LIBRARY_IMPL(cpp_extension_test, CPU, m) { m.impl("thrice", &thrice); }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("sigmoid_slope", &sigmoid_slope);

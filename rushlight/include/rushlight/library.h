@@ -83,7 +83,7 @@ class Library {
   }
   template <class F>
   Library& impl(const std::string& name, F function) {
-    object_.attr("impl")(name, pybind11::cpp_function(+function));
+    object_.attr("_impl_when_defined")(name, pybind11::cpp_function(+function));
     return *this;
   }
 
