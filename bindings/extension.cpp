@@ -193,7 +193,10 @@ abi::Tensor* from_memory(void* data, const int64_t* sizes, const int64_t* stride
     for (int64_t s : stride)
       CHECK(s >= 0, ErrorKind::kValue, "the strides of memory must not be negative, got ", s);
     if (device.type == abi::DeviceType::cpu) check_aligned(data, type);
-    checked_numel(size);  // refuses negative sizes, and more elements than there are
+    // It refuses negative sizes, and more elements than there are.
+    bool has_elements = checked_numel(size) > 0;
+    CHECK(data || !has_elements || device.type == abi::DeviceType::meta, ErrorKind::kValue,
+          "there is no memory at address 0");
     int64_t bytes = storage_bytes_needed(size, stride, 0, dtype_size(type));
     auto free_foreign = [](void* both) {
       auto* foreign = static_cast<Foreign*>(both);
@@ -242,8 +245,10 @@ class Arguments {
               ": missing required argument '", arg.name, "'");
         values_[size_t(i)] = op.defaults[i];
       } else {
+        bool is_undefined = args[i].kind == abi::Kind::tensor && !args[i].tensor;
         CHECK(read(arg, args[i], size_t(i)), ErrorKind::kType, op.entry->cpp_name, ": argument '",
-              arg.name, "' (position ", i + 1, ") has another type");
+              arg.name, "' (position ", i + 1,
+              is_undefined ? ") is an undefined tensor" : ") has another type");
       }
     }
   }

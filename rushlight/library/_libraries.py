@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import weakref
 
@@ -18,6 +19,8 @@ __all__ = ["Library", "add_operator", "define"]
 
 _NAME = re.compile(r"\w+")
 _defined_namespaces: set[str] = set()
+# Kernels by the names of operators that are not defined yet.
+_early_kernels: dict[str, list[Callable[[], None]]] = {}
 
 # Where kernels that Library.impl registers run.
 _KEYS = {
@@ -69,6 +72,8 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
     add_operator(qualname, schema)
     if lib is not None:
         lib._names.append(qualname)
+    for register in _early_kernels.pop(qualname, ()):
+        register()
 
 
 class Library:
@@ -166,6 +171,15 @@ class Library:
             op.fake = fn
         else:
             op.kernels[device] = fn
+
+    def _impl_when_defined(self, op_name: str, fn: Callable[..., Any]) -> None:
+        """Registers a kernel of C++, whose files are loaded in any order, now or after define()."""
+        qualname = f"{self.ns}::{op_name}"
+        if qualname in operators:
+            self.impl(op_name, fn)
+        else:
+            early = _early_kernels.setdefault(qualname, [])
+            early.append(functools.partial(self.impl, op_name, fn))
 
     def _destroy(self) -> None:
         """Takes the operators away."""

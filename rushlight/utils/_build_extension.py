@@ -54,12 +54,12 @@ class BuildExtension(build_ext):
         Args:
             ext: its description.
         """
-        from rushlight.utils.cpp_extension import _FLAGS
+        from rushlight.utils.cpp_extension import _compiler_flags
 
         own = ext.extra_compile_args
         flags = list(own.get("cxx", []) if isinstance(own, dict) else own)
         name = ext.name.rpartition(".")[2]
-        ext.extra_compile_args = [*_FLAGS, f"-DTORCH_EXTENSION_NAME={name}", *flags]
+        ext.extra_compile_args = [f"-DTORCH_EXTENSION_NAME={name}", *_compiler_flags(flags)]
         super().build_extension(ext)
 
     def get_ext_filename(self, fullname: str) -> str:

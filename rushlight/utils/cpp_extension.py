@@ -59,7 +59,14 @@ _NO_CUDA = (
     "{}: sources in CUDA need PyTorch's headers for it. Compile kernels with "
     "torch.cuda._compile_kernel, and call them from Python."
 )
-_FLAGS = ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden"]
+
+
+def _compiler_flags(own: Sequence[str]) -> list[str]:
+    """The flags that the headers count on, with those of the program that do not undo them."""
+    older = re.compile(r"-std=(c|gnu)\+\+(98|0|1)")
+    own = [flag for flag in own if not older.match(flag)]
+    # pybind11 needs all that Python has.
+    return ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", *own, "-UPy_LIMITED_API"]
 
 
 def __getattr__(name: str) -> Any:
@@ -231,6 +238,7 @@ def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -
     """
     import setuptools
 
+    kwargs["py_limited_api"] = False  # which pybind11 is not made for
     kwargs["include_dirs"] = [*(kwargs.get("include_dirs") or []), *include_paths()]
     kwargs.setdefault("language", "c++")
     return setuptools.Extension(name, list(sources), *args, **kwargs)
@@ -311,10 +319,9 @@ def load(
     includes = [*(extra_include_paths or []), *include_paths(), sysconfig.get_path("include")]
     compile_command = [
         *compiler.split(),
-        *_FLAGS,
         f"-DTORCH_EXTENSION_NAME={name}",
         *(f"-I{path}" for path in includes),
-        *(extra_cflags or []),
+        *_compiler_flags(extra_cflags or []),
     ]
     build = _Build(name, folder, compile_command, list(extra_ldflags or []), verbose)
     with _locked(folder):
@@ -464,7 +471,12 @@ class _Build:
             Path(made).unlink()
         if before and before["library"] != library.name:
             (self.folder / before["library"]).unlink(missing_ok=True)
-        record = {"made_by": made_by, "inputs": inputs, "library": library.name}
+        record = {
+            "made_by": made_by,
+            "inputs": inputs,
+            "library": library.name,
+            "digest": _digest(library),
+        }
         self.record.write_text(json.dumps(record), encoding="utf-8")
         return library
 
@@ -473,15 +485,20 @@ class _Build:
             record = json.loads(self.record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        is_whole = isinstance(record, dict) and {"made_by", "inputs", "library"} <= record.keys()
+        kinds = {"made_by": list, "inputs": dict, "library": str, "digest": str}
+        is_whole = isinstance(record, dict) and all(
+            isinstance(record.get(name), kind) for name, kind in kinds.items()
+        )
         return record if is_whole else None
 
     def _is_fresh(self, record: dict[str, Any]) -> bool:
         try:
-            same = all(_digest(Path(path)) == digest for path, digest in record["inputs"].items())
-        except OSError:  # a header that is gone
+            whole = _digest(self.folder / record["library"]) == record["digest"]
+            return whole and all(
+                _digest(Path(path)) == digest for path, digest in record["inputs"].items()
+            )
+        except OSError:  # a file that is gone
             return False
-        return same and (self.folder / record["library"]).exists()
 
     def _compile(self, source: Path, number: int) -> tuple[Path, list[str]]:
         """The object file of a source, and what it includes but for headers of the system."""

@@ -122,6 +122,17 @@ at::Tensor own_memory() {
   return torch::from_blob(numbers, {2, 3}, free, at::kFloat);
 }
 
+// What has no name is written to; a variable becomes another tensor.
+at::Tensor assigned(const at::Tensor& x) {
+  auto y = torch::zeros_like(x), z = y;
+  y[0] = x[1];
+  y[1] = 2.5;
+  y.index({2, 3}) = 9;
+  y[0] += 1;
+  z = x;
+  return y;
+}
+
 // ---- what tensors are like ---------------------------------------------------------------------
 
 std::string described(const at::Tensor& x) {
@@ -129,6 +140,18 @@ std::string described(const at::Tensor& x) {
   text << x.dim() << ' ' << x.sizes() << ' ' << x.strides() << ' ' << x.size(-1) << ' ' << x.numel()
        << ' ' << x.scalar_type() << ' ' << x.device() << ' ' << x.is_contiguous() << ' '
        << x.requires_grad() << ' ' << x.is_leaf() << ' ' << x.element_size() << ' ' << x.nbytes();
+  return text.str();
+}
+
+std::string types(const at::Tensor& x) {
+  std::ostringstream text;
+  text << x.dtype() << ' ' << x.dtype().itemsize() << ' ' << x.type().scalarType() << ' '
+       << at::DeviceTypeName(x.type().device_type(), true) << ' ' << (x.layout() == at::kStrided)
+       << ' ' << x.type().is_cuda() << ' '
+       << (torch::zeros({2}, x.type()).dtype().toScalarType() == x.scalar_type());
+  int64_t sum = 0;
+  for (auto i : c10::irange(1, int64_t(4))) sum += i;
+  text << ' ' << sum;
   return text.str();
 }
 
@@ -148,6 +171,13 @@ void fail(const std::string& how) {
   if (how == "dim") torch::zeros({2}).sum(3);
   if (how == "thread")
     at::parallel_for(0, 4, 1, [](int64_t, int64_t) { TORCH_CHECK(false, "in a thread"); });
+  if (how == "index in a thread")
+    at::parallel_for(0, 4, 1, [](int64_t, int64_t) { torch::ones({2}).index({5}); });
+  if (how == "undefined") torch::ones({2}) + at::Tensor();
+  if (how == "undefined method") at::Tensor().to(at::kDouble);
+  if (how == "no memory") torch::from_blob(nullptr, {3});
+  if (how == "nothing saved") torch::autograd::AutogradContext().saved_data["x"].toDouble();
+  TORCH_CHECK_EQ(2, how == "compare" ? 3 : 2);
   if (how == "caught") {
     try {
       torch::ones({2}).matmul(torch::ones({3}));
@@ -178,6 +208,26 @@ struct Scale : torch::autograd::Function<Scale> {
 };
 at::Tensor scale(const at::Tensor& x, double factor) { return Scale::apply(x, factor); }
 
+struct Either : torch::autograd::Function<Either> {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* ctx, at::Tensor x,
+                                                std::optional<at::Tensor> y) {
+    ctx->save_for_backward({x, y.value_or(at::Tensor())});
+    return {x * 2, y ? *y * 2 : at::Tensor()};
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list grads) {
+    auto saved = ctx->get_saved_variables();
+    return {grads[0] * 2, saved[1].defined() ? grads[1] * 2 : at::Tensor()};
+  }
+};
+std::vector<at::Tensor> either(at::Tensor x, std::optional<at::Tensor> y) {
+  return Either::apply(x, y);
+}
+
+void in_threads() {
+  at::parallel_for(0, 8, 1, [](int64_t, int64_t) { scale(torch::ones({2}).sinh(), 2.0); });
+}
+
 at::Tensor slope(at::Tensor x) {
   py::gil_scoped_release release;
   x = x.detach().requires_grad_(true);
@@ -202,11 +252,12 @@ static auto older = torch::RegisterOperators()
                         .op("cpp_extension_older::doubled", &doubled)
                         .op("cpp_extension_older::version", []() -> int64_t { return 3; });
 
+// Kernels of another file may be there first.
+TORCH_LIBRARY_IMPL(cpp_extension_test, CPU, m) { m.impl("thrice", &thrice); }
 TORCH_LIBRARY(cpp_extension_test, m) {
   m.def("thrice(Tensor x) -> Tensor");
   m.def("shifted", &shifted);
 }
-TORCH_LIBRARY_IMPL(cpp_extension_test, CPU, m) { m.impl("thrice", &thrice); }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("sigmoid_slope", &sigmoid_slope);
@@ -219,9 +270,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("multiply_add", &multiply_add, "a * b + c", py::arg("a"), py::arg("b"), py::arg("c") = 0.0);
   m.def("row_sums", &row_sums);
   m.def("work_in_parallel", &work_in_parallel);
+  m.def("assigned", &assigned);
   m.def("own_memory", &own_memory);
   m.def("freed", [] { return freed; });
   m.def("described", &described);
+  m.def("types", &types);
+  m.def("doubled", &doubled);
   m.def("is_given", &is_given);
   m.def("number", &number);
   m.def("summed", &summed);
@@ -230,6 +284,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("fail", &fail);
   m.def("detached", &detached);
   m.def("scale", &scale);
+  m.def("either", &either);
+  m.def("in_threads", &in_threads, py::call_guard<py::gil_scoped_release>());
   m.def("slope", &slope);
   m.def("without_lock", &sigmoid_slope, py::call_guard<py::gil_scoped_release>());
 }

@@ -115,6 +115,44 @@ def test_shares_memory_of_its_own(extension: Any) -> None:
     assert extension.freed() == before + 1
 
 
+def test_assigns_to_parts(extension: Any) -> None:
+    y = torch.zeros(3, 4)
+    y[0], y[1], y[2, 3] = X[1], 2.5, 9
+    y[0] += 1
+    assert_same([extension.assigned(X)], [y])
+
+
+def test_names_types_as_older_programs_do(extension: Any) -> None:
+    assert extension.types(X) == "Float 4 Float cpu 1 0 1 6"
+    assert extension.types(X.double()[0]) == "Double 8 Double cpu 1 0 1 6"
+
+
+def test_functions_take_and_give_undefined_tensors(extension: Any) -> None:
+    x = X.clone().requires_grad_()
+    first, second = extension.either(x, None)
+    assert second is None
+    first.sum().backward()
+    torch.testing.assert_close(x.grad, torch.full_like(X, 2))
+
+
+def test_threads_begin_at_once() -> None:
+    # What is looked up once is not yet: in a new process all threads ask for it.
+    program = """
+        import sys, threading
+        from rushlight.utils.cpp_extension import load
+        import rushlight as torch
+        module = load("extension", sys.argv[1], extra_cflags=["-O0"])
+        threads = [
+            threading.Thread(target=f)
+            for f in (module.in_threads, lambda: module.scale(torch.ones(2), 2.0)) * 4
+        ]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(SOURCE)]
+    subprocess.run(command, check=True, timeout=60)
+
+
 @pytest.mark.parametrize(
     ("tensor", "text"),
     [
@@ -149,6 +187,14 @@ def test_takes_arguments_of_all_kinds(extension: Any) -> None:
         (lambda m: m.fail("dim"), IndexError, "sum: Dimension out of range"),
         (lambda m: m.fail("thread"), RuntimeError, "in a thread"),
         (lambda m: m.fail("caught"), RuntimeError, "caught"),
+        (lambda m: m.fail("index in a thread"), IndexError, "index 5 is out of bounds"),
+        (lambda m: m.fail("undefined"), TypeError, "'other' (position 2) is an undefined tensor"),
+        (lambda m: m.fail("undefined method"), RuntimeError, "the tensor is undefined"),
+        (lambda m: m.fail("no memory"), ValueError, "there is no memory at address 0"),
+        (lambda m: m.fail("compare"), RuntimeError, "but got 2 and 3"),
+        (lambda m: m.fail("nothing saved"), RuntimeError, "holds nothing"),
+        (lambda m: m.number(2**70), TypeError, "incompatible function arguments"),
+        (lambda m: m.doubled({"x": None}), TypeError, "incompatible function arguments"),
         (lambda m: m.multiply_add(X, Y[:2]), RuntimeError, "sizes differ: [3, 4] and [2, 4]"),
         (lambda m: m.multiply_add(X.double(), Y), RuntimeError, "a.dtype() == at::kFloat"),
         (
@@ -198,10 +244,21 @@ def test_adds_operators(extension: Any) -> None:
 
 
 PROGRAM = """
+    #include <complex>
+    using namespace std;  // before the headers, as some programs have it
     #include <torch/extension.h>
     #include "number.h"
     int64_t number() { return NUMBER; }
     PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("number", &number); }
+"""
+
+
+AGAIN = """
+    import sys
+    from rushlight.utils.cpp_extension import load
+    source, folder = sys.argv[1:]
+    module = load("changing", source, extra_cflags=["-O0"], build_directory=folder)
+    assert module.number() == 2
 """
 
 
@@ -219,15 +276,34 @@ def test_builds_anew_when_a_header_changes(tmp_path: Path) -> None:
         libraries.append(module.__file__)
     assert libraries[0] == libraries[1] != libraries[2]
     assert [str(path) for path in folder.glob("*.so")] == [libraries[2]]
-    (folder / "changing.json").write_text("{")
+    Path(libraries[2]).write_bytes(b"")
+    (folder / "changing.json").write_text('{"inputs": 3}')
+    program = [sys.executable, "-c", textwrap.dedent(AGAIN), str(source), str(folder)]
+    subprocess.run(program, check=True)
+    Path(libraries[2]).write_bytes(b"")
+    subprocess.run(program, check=True)
     header.write_text("")
     with pytest.raises(RuntimeError, match=r"(?s)Error building extension 'changing'.*NUMBER"):
         cpp_extension.load("changing", str(source), build_directory=str(folder))
 
 
+WITHOUT_PYBIND11 = """
+    #include <Python.h>
+    #include <torch/all.h>
+
+    extern "C" {
+    PyObject* PyInit_number(void) {
+      static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "number", NULL, -1, NULL};
+      return PyModule_Create(&definition);
+    }
+    }
+    int64_t number() { return 5; }
+    TORCH_LIBRARY(cpp_extension_number, m) { m.def("number", &number); }
+"""
+
+
 def test_a_program_of_setuptools_builds_one(tmp_path: Path) -> None:
-    (tmp_path / "number.h").write_text("#define NUMBER 5\n")
-    (tmp_path / "number.cpp").write_text(textwrap.dedent(PROGRAM))
+    (tmp_path / "number.cpp").write_text(textwrap.dedent(WITHOUT_PYBIND11))
     (tmp_path / "setup.py").write_text(
         textwrap.dedent("""
             from setuptools import setup
@@ -237,7 +313,12 @@ def test_a_program_of_setuptools_builds_one(tmp_path: Path) -> None:
                 name="number",
                 ext_modules=[
                     CppExtension(
-                        "number", ["number.cpp"], extra_compile_args={"cxx": ["-O0"]}
+                        "number",
+                        ["number.cpp"],
+                        extra_compile_args={
+                            "cxx": ["-O0", "-std=c++14", "-DPy_LIMITED_API=0x03090000"]
+                        },
+                        py_limited_api=True,
                     )
                 ],
                 cmdclass={"build_ext": BuildExtension.with_options(no_python_abi_suffix=True)},
@@ -248,8 +329,12 @@ def test_a_program_of_setuptools_builds_one(tmp_path: Path) -> None:
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=tmp_path, check=True
     )
     assert (tmp_path / "number.so").exists()
-    program = "import number; assert number.number() == 5"
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    program = """
+        import number
+        import rushlight as torch
+        assert torch.ops.cpp_extension_number.number() == 5
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, check=True)
 
 
 def test_refuses_what_it_cannot_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

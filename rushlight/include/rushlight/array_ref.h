@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <optional>
 #include <ostream>
+#include <ranges>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,7 @@ class ArrayRef {
                       first, " on is out of range for ", size_, " items");
     return {data_ + first, count};
   }
+  bool equals(ArrayRef other) const { return *this == other; }
   std::vector<T> vec() const { return {begin(), end()}; }
 
  private:
@@ -72,6 +74,16 @@ std::ostream& operator<<(std::ostream& out, ArrayRef<T> items) {
   return out << ']';
 }
 using IntArrayRef = ArrayRef<int64_t>;
+
+// The numbers from `begin` up to `end`: for (auto i : c10::irange(n)).
+template <class T>
+auto irange(T end) {
+  return std::views::iota(T(0), std::max(T(0), end));
+}
+template <class Begin, class End>
+auto irange(Begin begin, End end) {
+  return std::views::iota(End(begin), std::max(End(begin), end));
+}
 
 class OptionalIntArrayRef {
  public:

@@ -18,6 +18,7 @@ class IValue {
   IValue(T&& value) : object_(pybind11::cast(std::forward<T>(value))) {}
   template <class T>
   T to() const {
+    TORCH_CHECK(object_, "an IValue that holds nothing has no value");
     return pybind11::cast<T>(object_);
   }
   at::Tensor toTensor() const { return to<at::Tensor>(); }
@@ -54,6 +55,15 @@ inline bool any_variable_requires_grad(const variable_list& tensors) {
                      [](const Variable& tensor) { return tensor.requires_grad(); });
 }
 
+namespace detail {
+// Where Python has None, a tensor is undefined.
+inline variable_list tensors_of(pybind11::handle objects) {
+  variable_list tensors;
+  for (pybind11::handle object : objects) tensors.push_back(at::Tensor::of(object));
+  return tensors;
+}
+}  // namespace detail
+
 // What forward keeps for backward.
 class AutogradContext {
  public:
@@ -61,7 +71,7 @@ class AutogradContext {
 
   void save_for_backward(const variable_list& tensors) { tell("save_for_backward", tensors); }
   variable_list get_saved_variables() const {
-    return pybind11::cast<variable_list>(context_.attr("saved_tensors"));
+    return detail::tensors_of(context_.attr("saved_tensors"));
   }
   void mark_dirty(const variable_list& tensors) { tell("mark_dirty", tensors); }
   void mark_non_differentiable(const variable_list& tensors) {
@@ -109,10 +119,13 @@ struct Function {
   static auto apply_to(const Args&... args) {
     using Result = decltype(Derived::forward(nullptr, args...));
     pybind11::gil_scoped_acquire gil;
-    PYBIND11_CONSTINIT static pybind11::gil_safe_call_once_and_store<pybind11::object> once;
-    const pybind11::object& made =
-        once.call_once_and_store_result([] { return make_class<Result, Args...>(); }).get_stored();
-    return pybind11::cast<Result>(made.attr("apply")(args...));
+    // A thread that waits for a static variable may hold the lock that its maker waits for.
+    PYBIND11_CONSTINIT static pybind11::gil_safe_call_once_and_store<pybind11::object> made;
+    pybind11::object result = made.call_once_and_store_result(make_class<Result, Args...>)
+                                  .get_stored()
+                                  .attr("apply")(args...);
+    if constexpr (std::is_same_v<Result, variable_list>) return detail::tensors_of(result);
+    else return at::Tensor::of(result);
   }
   template <class Result, class... Args>
   static pybind11::object make_class() {
@@ -123,9 +136,8 @@ struct Function {
       else return pybind11::cast(result);
     };
     auto backward = [](pybind11::object context, pybind11::args grads) {
-      variable_list tensors;
-      for (pybind11::handle grad : grads) tensors.push_back(at::Tensor::of(grad));
-      variable_list result = Derived::backward(&AutogradContext::of(context), tensors);
+      variable_list result =
+          Derived::backward(&AutogradContext::of(context), detail::tensors_of(grads));
       return pybind11::tuple(pybind11::cast(result));
     };
     pybind11::object base = pybind11::module_::import("rushlight.autograd").attr("Function");

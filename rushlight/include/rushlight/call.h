@@ -1,6 +1,8 @@
 // Owns calls of ops: what their arguments and results are in the table of functions.
 #pragma once
 
+#include <atomic>
+
 #include <rushlight/tensor_base.h>
 
 namespace at {
@@ -94,12 +96,11 @@ struct FromResults;
 
 inline Tensor finished(Tensor made, const TensorOptions& options);
 
+// Its first call looks it up, so that it is a constant until then, which needs no guard.
 class Op {
  public:
-  Op(const char* module, const char* name, const char* overload)
-      : op_(table().find_op(module, name, overload)) {
-    TORCH_CHECK_NOT_IMPLEMENTED(op_, "this Rushlight has no op ", module, ".", name, " ", overload);
-  }
+  constexpr Op(const char* module, const char* name, const char* overload)
+      : module_(module), name_(name), overload_(overload) {}
   template <class Out, class... Args>
   Out call(const Args&... args) const {
     return run<Out>(false, args...);
@@ -116,12 +117,24 @@ class Op {
     auto take = [](void* context, abi::Value result) {
       static_cast<Results*>(context)->push_back(result);
     };
-    if (!table().call(op_, values, int(sizeof...(args)), inplace, take, &results, &error))
+    if (!table().call(found(), values, int(sizeof...(args)), inplace, take, &results, &error))
       throw Error(error);
     return FromResults<Out>::get(results);
   }
 
-  const abi::Op* op_;
+  const abi::Op* found() const {
+    const abi::Op* op = found_.load(std::memory_order_acquire);
+    if (!op) {
+      op = table().find_op(module_, name_, overload_);
+      TORCH_CHECK_NOT_IMPLEMENTED(op, "this Rushlight has no op ", module_, ".", name_, " ",
+                                  overload_);
+      found_.store(op, std::memory_order_release);
+    }
+    return op;
+  }
+
+  const char *module_, *name_, *overload_;
+  mutable std::atomic<const abi::Op*> found_ = nullptr;
 };
 
 }  // namespace detail

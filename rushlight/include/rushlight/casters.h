@@ -65,7 +65,8 @@ struct type_caster<c10::Scalar> {
   PYBIND11_TYPE_CASTER(c10::Scalar, const_name("Number"));
   bool load(handle source, bool) {
     if (isinstance<bool_>(source)) value = pybind11::cast<bool>(source);
-    else if (isinstance<int_>(source)) value = pybind11::cast<int64_t>(source);
+    else if (make_caster<int64_t> whole; isinstance<int_>(source) && whole.load(source, false))
+      value = cast_op<int64_t>(whole);
     else if (isinstance<float_>(source)) value = pybind11::cast<double>(source);
     else if (PyComplex_Check(source.ptr()))
       value = c10::complex<double>(PyComplex_RealAsDouble(source.ptr()),

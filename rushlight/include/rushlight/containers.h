@@ -64,10 +64,15 @@ struct type_caster<c10::Dict<Key, Value>> {
   using Dict = c10::Dict<Key, Value>;
   PYBIND11_TYPE_CASTER(Dict, const_name("dict[") + make_caster<Key>::name + const_name(", ") +
                                  make_caster<Value>::name + const_name("]"));
-  bool load(handle source, bool) {
+  bool load(handle source, bool convert) {
     if (!isinstance<dict>(source)) return false;
-    for (auto [key, item] : reinterpret_borrow<dict>(source))
-      value.insert_or_assign(pybind11::cast<Key>(key), pybind11::cast<Value>(item));
+    for (auto [key, item] : reinterpret_borrow<dict>(source)) {
+      make_caster<Key> key_caster;
+      make_caster<Value> item_caster;
+      if (!key_caster.load(key, convert) || !item_caster.load(item, convert)) return false;
+      value.insert_or_assign(cast_op<Key>(std::move(key_caster)),
+                             cast_op<Value>(std::move(item_caster)));
+    }
     return true;
   }
   static handle cast(const Dict& items, return_value_policy, handle) {

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <atomic>
+#include <iostream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -82,7 +84,6 @@ namespace {
   try {
     table();
   } catch (const std::exception&) {  // which the first use will throw, too: none may leave here
-    return false;
   }
   pybind11::register_local_exception_translator([](std::exception_ptr exception) {
     try {
@@ -114,11 +115,24 @@ namespace {
 #define AT_ASSERT(condition, ...) TORCH_CHECK(condition, ##__VA_ARGS__)
 #define AT_ASSERTM(condition, ...) TORCH_CHECK(condition, ##__VA_ARGS__)
 #define AT_ERROR(...) TORCH_CHECK(false, ##__VA_ARGS__)
+#define RUSHLIGHT_COMPARE(a, op, b) \
+  TORCH_CHECK((a)op(b), "Expected " #a " " #op " " #b ", but got ", a, " and ", b)
+#define TORCH_CHECK_EQ(a, b) RUSHLIGHT_COMPARE(a, ==, b)
+#define TORCH_CHECK_NE(a, b) RUSHLIGHT_COMPARE(a, !=, b)
+#define TORCH_CHECK_LT(a, b) RUSHLIGHT_COMPARE(a, <, b)
+#define TORCH_CHECK_LE(a, b) RUSHLIGHT_COMPARE(a, <=, b)
+#define TORCH_CHECK_GT(a, b) RUSHLIGHT_COMPARE(a, >, b)
+#define TORCH_CHECK_GE(a, b) RUSHLIGHT_COMPARE(a, >=, b)
 #define TORCH_WARN(...)                                                                       \
   do {                                                                                        \
     pybind11::gil_scoped_acquire gil;                                                         \
     if (PyErr_WarnEx(PyExc_UserWarning, ::c10::str(__VA_ARGS__).c_str(), 1) < 0)              \
       throw pybind11::error_already_set();                                                    \
+  } while (false)
+#define TORCH_WARN_ONCE(...)                             \
+  do {                                                   \
+    static std::atomic_flag warned;                      \
+    if (!warned.test_and_set()) TORCH_WARN(__VA_ARGS__); \
   } while (false)
 #define C10_UNUSED [[maybe_unused]]
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))

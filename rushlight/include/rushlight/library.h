@@ -83,7 +83,7 @@ class Library {
   }
   template <class F>
   Library& impl(const std::string& name, F function) {
-    object_.attr("impl")(name, pybind11::cpp_function(+function));
+    object_.attr("_impl_when_defined")(name, pybind11::cpp_function(+function));
     return *this;
   }
 
@@ -109,6 +109,9 @@ void fill_library(const char* name, const char* kind, const char* key, Fill fill
     error.discard_as_unraisable("TORCH_LIBRARY");
   } catch (const c10::Error& error) {
     error.raise();
+    PyErr_WriteUnraisable(nullptr);
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
     PyErr_WriteUnraisable(nullptr);
   }
 }

@@ -9,13 +9,19 @@ enum class DeviceType : int32_t {
   CPU = int32_t(abi::DeviceType::cpu),
   CUDA = int32_t(abi::DeviceType::cuda),
   Meta = int32_t(abi::DeviceType::meta),
+  COMPILE_TIME_MAX_DEVICE_TYPES,  // more than any number of a type
 };
 inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA;
 inline constexpr DeviceType kMeta = DeviceType::Meta;
 using DeviceIndex = int32_t;
 
+inline std::string DeviceTypeName(DeviceType type, bool lower_case = false) {
+  if (type == kCPU) return lower_case ? "cpu" : "CPU";
+  if (type == kCUDA) return lower_case ? "cuda" : "CUDA";
+  return lower_case ? "meta" : "META";
+}
 inline std::ostream& operator<<(std::ostream& out, DeviceType type) {
-  return out << (type == kCPU ? "cpu" : type == kCUDA ? "cuda" : "meta");
+  return out << DeviceTypeName(type, true);
 }
 
 class Device {
@@ -59,6 +65,9 @@ enum class MemoryFormat : int32_t {
   ChannelsLast3d = int32_t(abi::MemoryFormat::channels_last_3d),
 };
 
+enum class Layout : int8_t { Strided, Sparse };
+inline constexpr Layout kStrided = Layout::Strided, kSparse = Layout::Sparse;
+
 // What a new tensor is to be; what is not said is as usual.
 class TensorOptions {
  public:
@@ -70,6 +79,7 @@ class TensorOptions {
   TensorOptions dtype(optional<ScalarType> dtype) const {
     return with(&TensorOptions::dtype_, dtype);
   }
+  TypeMeta dtype() const { return dtype_or(kFloat); }
   template <class T>
   TensorOptions dtype() const {
     return dtype(CppTypeToScalarType<T>::value);
@@ -82,6 +92,16 @@ class TensorOptions {
   }
   TensorOptions requires_grad(bool wanted) const {
     return with(&TensorOptions::requires_grad_, wanted);
+  }
+  TensorOptions layout(optional<Layout> layout) const {
+    TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(kStrided) == kStrided,
+                                "options of sparse tensors are not implemented");
+    return *this;
+  }
+  TensorOptions pinned_memory(optional<bool> wanted) const {
+    TORCH_CHECK_NOT_IMPLEMENTED(!wanted.value_or(false),
+                                "pinned memory is not implemented: call pin_memory in Python");
+    return *this;
   }
   optional<ScalarType> dtype_opt() const { return dtype_; }
   optional<Device> device_opt() const { return device_; }

@@ -80,6 +80,8 @@ inline constexpr ScalarType kInt64 = kLong, kFloat16 = kHalf, kFloat32 = kFloat,
 inline constexpr ScalarType kFloat64 = kDouble, kF64 = kDouble, kF16 = kHalf;
 inline constexpr ScalarType kComplex64 = kComplexFloat, kComplex128 = kComplexDouble;
 
+using Dtype = ScalarType;
+
 inline const char* toString(ScalarType type) {
   switch (type) {
 #define RUSHLIGHT_CASE(type, name, dtype) \
@@ -128,6 +130,23 @@ inline bool isFloatingType(ScalarType type) {
 inline bool isIntegralType(ScalarType type, bool includeBool = false) {
   return type == kBool ? includeBool : !isFloatingType(type) && !isComplexType(type);
 }
+
+// What the dtype of a tensor is called besides.
+class TypeMeta {
+ public:
+  TypeMeta(ScalarType type) : type_(type) {}
+  operator ScalarType() const { return type_; }
+  ScalarType toScalarType() const { return type_; }
+  size_t itemsize() const { return elementSize(type_); }
+  string_view name() const { return toString(type_); }
+
+ private:
+  ScalarType type_;
+};
+inline std::ostream& operator<<(std::ostream& out, TypeMeta type) {
+  return out << type.toScalarType();
+}
+inline ScalarType typeMetaToScalarType(TypeMeta type) { return type; }
 
 template <class T>
 struct CppTypeToScalarType;

@@ -42,7 +42,8 @@ class TensorIndex {
   TensorIndex(const TensorIndex& other) : object_(with_lock([&] { return other.object_; })) {}
   TensorIndex& operator=(const TensorIndex&) = delete;
   ~TensorIndex() {
-    with_lock([&] { return std::move(object_); });
+    py::gil_scoped_acquire gil;
+    object_ = py::object();
   }
   const py::object& object() const { return object_; }
 
@@ -61,6 +62,14 @@ class Tensor : public TensorBase {
  public:
   using TensorBase::TensorBase;
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  // A variable becomes another tensor. What has no name, as x[0], is written to.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  Tensor& operator=(const Tensor& value) && { return copy_(value); }
+  Tensor& operator=(Tensor&& value) && { return copy_(value); }
+  Tensor& operator=(const Scalar& value) && { return fill_(value); }
   // From a Python object; undefined for None.
   static Tensor of(py::handle object) {
     if (object.is_none()) return {};
@@ -89,20 +98,26 @@ class Tensor : public TensorBase {
   Tensor toType(ScalarType dtype) const { return to(dtype); }
   Tensor cpu() const { return to(kCPU); }
   Tensor cuda() const { return to(kCUDA); }
+  MemoryFormat suggest_memory_format() const {
+    for (MemoryFormat format : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+      if (dim() == (format == MemoryFormat::ChannelsLast ? 4 : 5) && !is_contiguous() &&
+          is_contiguous(format))
+        return format;
+    return MemoryFormat::Contiguous;
+  }
   using TensorBase::is_contiguous;
   bool is_contiguous(MemoryFormat format) const {
     py::gil_scoped_acquire gil;
-    return py::cast<bool>(
-        detail::to_python(*this).attr("is_contiguous")(detail::to_python(format)));
+    return py::cast<bool>(object().attr("is_contiguous")(detail::to_python(format)));
   }
   Scalar item() const {
     py::gil_scoped_acquire gil;
-    py::object number = detail::to_python(*this).attr("item")();
+    py::object number = object().attr("item")();
     if (py::isinstance<py::bool_>(number)) return py::cast<bool>(number);
     if (py::isinstance<py::int_>(number)) return py::cast<int64_t>(number);
     if (py::isinstance<py::float_>(number)) return py::cast<double>(number);
     Py_complex z = PyComplex_AsCComplex(number.ptr());
-    return complex<double>(z.real, z.imag);
+    return c10::complex<double>(z.real, z.imag);
   }
   template <class T>
   T item() const {
@@ -122,15 +137,17 @@ class Tensor : public TensorBase {
     py::gil_scoped_acquire gil;
     using namespace py::literals;
     py::object retain = retain_graph ? py::object(py::bool_(*retain_graph)) : py::none();
-    detail::to_python(*this).attr("backward")(
-        detail::to_python(gradient), "retain_graph"_a = retain, "create_graph"_a = create_graph);
+    object().attr("backward")(detail::to_python(gradient), "retain_graph"_a = retain,
+                              "create_graph"_a = create_graph);
   }
   Tensor grad() const { return python_attribute("grad"); }
   Tensor data() const { return python_attribute("data"); }
+  Tensor variable_data() const { return data(); }
+  Tensor tensor_data() const { return data(); }
   using TensorBase::data;
   void retain_grad() const {
     py::gil_scoped_acquire gil;
-    detail::to_python(*this).attr("retain_grad")();
+    object().attr("retain_grad")();
   }
 
   // ---- parts
@@ -148,7 +165,7 @@ class Tensor : public TensorBase {
   }
   Tensor index(ArrayRef<indexing::TensorIndex> indices) const {
     py::gil_scoped_acquire gil;
-    return of(detail::to_python(*this)[places(indices)]);
+    return of(object()[places(indices)]);
   }
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& value) {
     return put(indices, value);
@@ -160,34 +177,38 @@ class Tensor : public TensorBase {
 
   template <class T>
   Tensor& operator+=(const T& other) {
-    return *this = add_(other);
+    return add_(other);
   }
   template <class T>
   Tensor& operator-=(const T& other) {
-    return *this = sub_(other);
+    return sub_(other);
   }
   template <class T>
   Tensor& operator*=(const T& other) {
-    return *this = mul_(other);
+    return mul_(other);
   }
   template <class T>
   Tensor& operator/=(const T& other) {
-    return *this = div_(other);
+    return div_(other);
   }
   Tensor operator-() const { return neg(); }
   Tensor operator~() const { return bitwise_not(); }
 
  private:
+  py::object object() const {
+    checked_handle();
+    return detail::to_python(*this);
+  }
   template <class Target>
   Tensor moved(const Target& target, bool non_blocking, bool copy) const {
     using namespace py::literals;
     py::gil_scoped_acquire gil;
-    return of(detail::to_python(*this).attr("to")(
-        detail::to_python(target), "non_blocking"_a = non_blocking, "copy"_a = copy));
+    return of(object().attr("to")(detail::to_python(target), "non_blocking"_a = non_blocking,
+                                  "copy"_a = copy));
   }
   Tensor python_attribute(const char* name) const {
     py::gil_scoped_acquire gil;
-    return of(detail::to_python(*this).attr(name));
+    return of(object().attr(name));
   }
   static py::tuple places(ArrayRef<indexing::TensorIndex> indices) {
     py::tuple all(indices.size());
@@ -197,7 +218,7 @@ class Tensor : public TensorBase {
   template <class Value>
   Tensor& put(ArrayRef<indexing::TensorIndex> indices, const Value& value) {
     py::gil_scoped_acquire gil;
-    detail::to_python(*this)[places(indices)] = detail::to_python(value);
+    object()[places(indices)] = detail::to_python(value);
     return *this;
   }
 };

@@ -29,6 +29,22 @@ class TensorAccessor {
   const int64_t *sizes_, *strides_;
 };
 
+// A dtype and a device: what Tensor::type() returns.
+class Type {
+ public:
+  Type(ScalarType dtype, Device device) : dtype_(dtype), device_(device) {}
+  operator ScalarType() const { return dtype_; }
+  operator TensorOptions() const { return TensorOptions(dtype_).device(device_); }
+  ScalarType scalarType() const { return dtype_; }
+  TypeMeta typeMeta() const { return dtype_; }
+  DeviceType device_type() const { return device_.type(); }
+  bool is_cuda() const { return device_.is_cuda(); }
+
+ private:
+  ScalarType dtype_;
+  Device device_;
+};
+
 // A share of a tensor, and what can be seen of it.
 class TensorBase {
  public:
@@ -67,8 +83,8 @@ class TensorBase {
   int64_t stride(int64_t dim) const { return of_dim(strides(), dim); }
   int64_t storage_offset() const { return look().offset; }
   ScalarType scalar_type() const { return ScalarType(int32_t(look().dtype)); }
-  ScalarType dtype() const { return scalar_type(); }
-  ScalarType type() const { return scalar_type(); }
+  TypeMeta dtype() const { return scalar_type(); }
+  Type type() const { return {scalar_type(), device()}; }
   size_t itemsize() const { return elementSize(scalar_type()); }
   int64_t element_size() const { return int64_t(itemsize()); }
   size_t nbytes() const { return size_t(numel()) * itemsize(); }
@@ -78,6 +94,8 @@ class TensorBase {
   bool is_cuda() const { return device().is_cuda(); }
   bool is_meta() const { return device().is_meta(); }
   bool is_sparse() const { return look().is_sparse; }
+  bool is_quantized() const { return false; }
+  Layout layout() const { return is_sparse() ? kSparse : kStrided; }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
   bool is_complex() const { return isComplexType(scalar_type()); }
   bool requires_grad() const { return look().requires_grad; }
@@ -124,7 +142,7 @@ class TensorBase {
 
  protected:
   abi::Tensor* checked_handle() const {
-    TORCH_CHECK(handle_, "an undefined tensor has neither sizes nor elements");
+    TORCH_CHECK(handle_, "the tensor is undefined: it has neither sizes nor elements");
     return handle_;
   }
 

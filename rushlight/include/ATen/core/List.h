@@ -1,0 +1,4 @@
+// As in PyTorch, everything for an extension.
+#pragma once
+
+#include <rushlight/extension.h>
