@@ -40,7 +40,6 @@ abi::Error* caught() {
     return new abi::Error{exception, error.what()};
   } catch (...) {  // a Python exception, which is set
     AcquireGil gil;
-    Ref type, value, trace;
     PyObject *raw_type, *raw_value, *raw_trace;
     PyErr_Fetch(&raw_type, &raw_value, &raw_trace);
     std::string text = "a Python exception";

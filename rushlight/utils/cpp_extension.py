@@ -244,6 +244,10 @@ def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -
     return setuptools.Extension(name, list(sources), *args, **kwargs)
 
 
+def _has_cuda(sources: Sequence[str]) -> bool:
+    return any(str(source).endswith((".cu", ".cuh")) for source in sources)
+
+
 def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
     """Returns a CppExtension, if no source is in CUDA.
 
@@ -254,7 +258,7 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
         >>> torch.utils.cpp_extension.CUDAExtension("mine", ["mine.cpp"]).name
         'mine'
     """
-    if any(str(source).endswith((".cu", ".cuh")) for source in sources):
+    if _has_cuda(sources):
         raise NotImplementedError(_NO_CUDA.format("CUDAExtension"))
     return CppExtension(name, sources, *args, **kwargs)
 
@@ -309,27 +313,14 @@ def load(
         NotImplementedError: load: sources in CUDA need PyTorch's headers for it. ...
     """
     sources = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    if with_cuda or any(str(source).endswith((".cu", ".cuh")) for source in sources):
+    if with_cuda or _has_cuda(sources):
         raise NotImplementedError(_NO_CUDA.format("load"))
     if with_sycl or is_standalone:
         raise NotImplementedError("load: with_sycl and is_standalone are not implemented.")
-    folder = Path(build_directory or Path(get_default_build_root()) / name).absolute()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    compiler = get_cxx_compiler()
-    includes = [*(extra_include_paths or []), *include_paths(), sysconfig.get_path("include")]
-    compile_command = [
-        *compiler.split(),
-        f"-DTORCH_EXTENSION_NAME={name}",
-        *(f"-I{path}" for path in includes),
-        *_compiler_flags(extra_cflags or []),
-    ]
-    build = _Build(name, folder, compile_command, list(extra_ldflags or []), verbose)
-    with _locked(folder):
+    build = _Build(name, build_directory, extra_cflags, extra_ldflags, extra_include_paths, verbose)
+    with build.locked():
         library = build.library([Path(source).absolute() for source in sources])
-    if not is_python_module:
-        rl.ops.load_library(str(library))
-        return str(library)
-    return _imported(name, library)
+    return _loaded(name, library, is_python_module)
 
 
 def load_inline(
@@ -379,7 +370,7 @@ def load_inline(
         >>> module.twice(torch.ones(2))
         tensor([2., 2.])
     """
-    if cuda_sources or sycl_sources:
+    if cuda_sources or sycl_sources or with_cuda or with_sycl:
         raise NotImplementedError(_NO_CUDA.format("load_inline"))
     texts = [cpp_sources] if isinstance(cpp_sources, str) else list(cpp_sources)
     if not no_implicit_headers:
@@ -390,35 +381,18 @@ def load_inline(
         texts.append("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {")
         texts += [f"m.def({json.dumps(n)}, {n}, {json.dumps(d)});" for n, d in documented.items()]
         texts.append("}")
-    folder = Path(build_directory or Path(get_default_build_root()) / name).absolute()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    source, text = folder / "main.cpp", "\n".join(texts) + "\n"
-    with _locked(folder):
-        if not source.exists() or source.read_text(encoding="utf-8") != text:
-            source.write_text(text, encoding="utf-8")
-    return load(
-        name,
-        [str(source)],
-        extra_cflags=extra_cflags,
-        extra_ldflags=extra_ldflags,
-        extra_include_paths=extra_include_paths,
-        build_directory=str(folder),
-        verbose=verbose,
-        with_cuda=with_cuda,
-        with_sycl=with_sycl,
-        is_python_module=is_python_module,
-    )
+    build = _Build(name, build_directory, extra_cflags, extra_ldflags, extra_include_paths, verbose)
+    source = build.folder / "main.cpp"
+    with build.locked():
+        source.write_text("\n".join(texts) + "\n", encoding="utf-8")
+        library = build.library([source])
+    return _loaded(name, library, is_python_module)
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keeps other processes from building in a folder."""
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _imported(name: str, library: Path) -> Any:
+def _loaded(name: str, library: Path, is_python_module: bool) -> Any:
+    if not is_python_module:
+        rl.ops.load_library(str(library))
+        return str(library)
     # pybind11 makes one module of a name, so each library has one of its own.
     full_name = f"{library.stem}.{name}"
     loader = importlib.machinery.ExtensionFileLoader(full_name, str(library))
@@ -440,17 +414,32 @@ class _Build:
     def __init__(
         self,
         name: str,
-        folder: Path,
-        compile_command: list[str],
-        link_flags: list[str],
+        build_directory: str | None,
+        cflags: Sequence[str] | None,
+        ldflags: Sequence[str] | None,
+        include_folders: Sequence[str] | None,
         verbose: bool,
     ) -> None:
+        includes = [*(include_folders or ()), *include_paths(), sysconfig.get_path("include")]
         self.name = name
-        self.folder = folder
-        self.compile_command = compile_command
-        self.link_flags = link_flags
+        self.folder = Path(build_directory or Path(get_default_build_root()) / name).absolute()
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.compile_command = [
+            *get_cxx_compiler().split(),
+            f"-DTORCH_EXTENSION_NAME={name}",
+            *(f"-I{path}" for path in includes),
+            *_compiler_flags(cflags or []),
+        ]
+        self.link_flags = list(ldflags or ())
         self.verbose = verbose
-        self.record = folder / f"{name}.json"
+        self.record = self.folder / f"{name}.json"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from building in the folder."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def library(self, sources: list[Path]) -> Path:
         """The library of the sources, made anew if they, their headers or the commands changed."""
