@@ -320,7 +320,7 @@ def load(
     build = _Build(name, build_directory, extra_cflags, extra_ldflags, extra_include_paths, verbose)
     with build.locked():
         library = build.library([Path(source).absolute() for source in sources])
-    return _loaded(name, library, is_python_module)
+        return _loaded(name, library, is_python_module)
 
 
 def load_inline(
@@ -386,7 +386,7 @@ def load_inline(
     with build.locked():
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
         library = build.library([source])
-    return _loaded(name, library, is_python_module)
+        return _loaded(name, library, is_python_module)
 
 
 def _loaded(name: str, library: Path, is_python_module: bool) -> Any:
@@ -436,7 +436,7 @@ class _Build:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes from building in the folder."""
+        """Keeps other processes from building in the folder, which deletes what was there."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

@@ -302,6 +302,25 @@ WITHOUT_PYBIND11 = """
 """
 
 
+def test_processes_that_build_in_one_folder_wait_for_each_other(tmp_path: Path) -> None:
+    program = """
+        import sys
+        from rushlight.utils.cpp_extension import load_inline
+        folder, number = sys.argv[1:]
+        module = load_inline(
+            "shared_folder",
+            "int64_t number() { return " + number + "; }",
+            functions="number",
+            extra_cflags=["-O0"],
+            build_directory=folder,
+        )
+        assert module.number() == int(number)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)]
+    running = [subprocess.Popen([*command, number]) for number in ("1", "2")]
+    assert [process.wait() for process in running] == [0, 0]
+
+
 def test_a_program_of_setuptools_builds_one(tmp_path: Path) -> None:
     (tmp_path / "number.cpp").write_text(textwrap.dedent(WITHOUT_PYBIND11))
     (tmp_path / "setup.py").write_text(
