@@ -222,6 +222,28 @@ def test_every_instruction_set_gives_the_same_digits(isa: str) -> None:
     assert lowered.stdout == run(program).stdout
 
 
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() == "DEFAULT", reason="the processor has one set"
+)
+def test_sets_with_fused_products_give_the_same_bits() -> None:
+    program = """
+        import rushlight as torch
+        x = torch.linspace(-50, 50, 1003)
+        for dtype in (torch.float32, torch.float64):
+            y = x.to(dtype)
+            for f in (y.sin(), y.cos(), y.exp(), y.abs().float().log()):
+                print(f.view(torch.uint8).tolist())
+    """
+    lowered = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "RUSHLIGHT_CPU": "v3"},
+    )
+    assert lowered.stdout == run(program).stdout
+
+
 FLOATS = [-1.5, 300.5, -300.5, 3e9, -3e9, 1e19, -1e19, 3e19, float("inf"), float("nan")] * 5
 
 

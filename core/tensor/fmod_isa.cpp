@@ -51,30 +51,21 @@ template <class T, class Bits>
 
 }  // namespace
 
-// What formula.h declares. The names of the vector forms are those of Intel's "Vector Function
-// Application Binary Interface", 2015: the instruction set, the number of lanes, two vectors.
+// What formula.h declares.
 #if RUSHLIGHT_ISA == 0
 float fmod_number(float x, float y) asm("rushlight_fmodf");
 float fmod_number(float x, float y) { return fmod_scalar<float, int32_t>(x, y); }
 double fmod_number(double x, double y) asm("rushlight_fmod");
 double fmod_number(double x, double y) { return fmod_scalar<double, int64_t>(x, y); }
-#define RUSHLIGHT_FLOATS "_ZGVbN4vv_"
-#define RUSHLIGHT_DOUBLES "_ZGVbN2vv_"
-#elif RUSHLIGHT_ISA == 3
-#define RUSHLIGHT_FLOATS "_ZGVdN8vv_"
-#define RUSHLIGHT_DOUBLES "_ZGVdN4vv_"
-#else
-#define RUSHLIGHT_FLOATS "_ZGVeN16vv_"
-#define RUSHLIGHT_DOUBLES "_ZGVeN8vv_"
 #endif
 
 Vector<float> fmod_numbers(Vector<float> x,
-                           Vector<float> y) asm(RUSHLIGHT_FLOATS "rushlight_fmodf");
+                           Vector<float> y) asm("_ZGV" RUSHLIGHT_FLOAT_LANES "vv_rushlight_fmodf");
 Vector<float> fmod_numbers(Vector<float> x, Vector<float> y) {
   return fmod_vector<float, int32_t>(x, y);
 }
-Vector<double> fmod_numbers(Vector<double> x,
-                            Vector<double> y) asm(RUSHLIGHT_DOUBLES "rushlight_fmod");
+Vector<double> fmod_numbers(Vector<double> x, Vector<double> y) asm("_ZGV" RUSHLIGHT_DOUBLE_LANES
+                                                                    "vv_rushlight_fmod");
 Vector<double> fmod_numbers(Vector<double> x, Vector<double> y) {
   return fmod_vector<double, int64_t>(x, y);
 }

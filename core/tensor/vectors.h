@@ -36,6 +36,36 @@ struct VectorOf {
 template <class T>
 using Vector = typename detail::VectorOf<T>::type;
 
+namespace detail {
+template <size_t bytes>
+struct BitsOf;
+template <>
+struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using type = uint64_t;
+};
+}  // namespace detail
+// The bits of a Vector<T>, lane by lane.
+template <class T>
+using VectorBits = Vector<typename detail::BitsOf<sizeof(T)>::type>;
+
+// How the compiler names the vector forms of functions (Intel, "Vector Function Application Binary
+// Interface", 2015): _ZGV, the instruction set and the number of lanes, a v for each operand, _ and
+// the function's name.
+#if RUSHLIGHT_ISA == 0
+#define RUSHLIGHT_FLOAT_LANES "bN4"
+#define RUSHLIGHT_DOUBLE_LANES "bN2"
+#elif RUSHLIGHT_ISA == 3
+#define RUSHLIGHT_FLOAT_LANES "dN8"
+#define RUSHLIGHT_DOUBLE_LANES "dN4"
+#else
+#define RUSHLIGHT_FLOAT_LANES "eN16"
+#define RUSHLIGHT_DOUBLE_LANES "eN8"
+#endif
+
 template <class T>
 [[gnu::always_inline]] inline Vector<T> broadcast(T x) {
   return x - Vector<T>{};  // which keeps -0
@@ -131,6 +161,23 @@ template <class T, class Order>
 template <class V>
 [[gnu::always_inline]] inline V multiply_add(V x, V y, V z) {
   return x * y + z;
+}
+#endif
+
+// Whether a comparison is true in any lane.
+#if RUSHLIGHT_ISA == 4
+[[gnu::always_inline]] inline bool any(Vector<int32_t> mask) {
+  return _mm512_movepi32_mask((__m512i)mask) != 0;
+}
+[[gnu::always_inline]] inline bool any(Vector<int64_t> mask) {
+  return _mm512_movepi64_mask((__m512i)mask) != 0;
+}
+#elif RUSHLIGHT_ISA == 3
+[[gnu::always_inline]] inline bool any(Vector<int32_t> mask) {
+  return _mm256_movemask_ps((__m256)mask) != 0;
+}
+[[gnu::always_inline]] inline bool any(Vector<int64_t> mask) {
+  return _mm256_movemask_pd((__m256d)mask) != 0;
 }
 #endif
 
