@@ -1,7 +1,7 @@
 """torch.jit: modules recorded by trace, their files, and the marks of TorchScript.
 
-script and other marks leave functions and modules as they are: there is no second language. trace
-records what a program does for an example (rushlight.export), which can be saved and loaded.
+script and other marks leave what functions and modules do as it is: there is no second language.
+trace records what a program does for an example (rushlight.export), which can be saved and loaded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import builtins
 import contextlib
 from contextvars import ContextVar
 from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
 from typing import Final as Final
 
 from rushlight import nn
@@ -74,7 +74,7 @@ class ScriptFunction:
 
 
 class ScriptModule(nn.Module):
-    """What trace and load return; where a program extends it, a module as any other."""
+    """What script, trace and load return; where a program extends it, a module as any other."""
 
 
 class TensorType:
@@ -93,7 +93,11 @@ class Attribute(NamedTuple):
 
 
 def script(obj: T, *args: Any, **options: Any) -> T:
-    """Returns the function or module as it is.
+    """Returns a function as it is, and for a module a ScriptModule with the same members.
+
+    There is no TorchScript: the ScriptModule runs the module's own program. Its save() writes the
+    ops that this runs on inputs of the shapes of its first call, of which the first dimension may
+    change, and refuses programs that read elements of their inputs.
 
     Example:
         >>> @torch.jit.script
@@ -101,7 +105,16 @@ def script(obj: T, *args: Any, **options: Any) -> T:
         ...     return 2 * x
         >>> twice(torch.ones(2))
         tensor([2., 2.])
+        >>> scripted = torch.jit.script(torch.nn.Linear(3, 2))
+        >>> scripted(torch.ones(5, 3)).shape
+        torch.Size([5, 2])
+        >>> print(scripted.code.strip().splitlines()[-1].strip())
+        return linear
     """
+    if builtins.isinstance(obj, nn.Module) and not builtins.isinstance(obj, ScriptModule):
+        from rushlight.jit._trace import scripted
+
+        return cast("T", scripted(obj))
     return obj
 
 
@@ -224,7 +237,7 @@ def _get_trace_graph(f: Any, *args: Any, **options: Any) -> NoReturn:
 
 
 def save(m: Any, f: FileLike, _extra_files: dict[str, Any] | None = None) -> None:
-    """Writes what trace returned to a file, in the format of torch.export.save.
+    """Writes what trace or script returned to a file, in the format of torch.export.save.
 
     Args:
         m: the module.
@@ -234,12 +247,12 @@ def save(m: Any, f: FileLike, _extra_files: dict[str, Any] | None = None) -> Non
     Raises:
         RuntimeError: if it is another module.
     """
-    from rushlight.jit._trace import TracedModule
+    from rushlight.jit._trace import SavedModule
 
-    if not isinstance(m, TracedModule):
+    if not builtins.isinstance(m, SavedModule):
         raise RuntimeError(
             f"save: {type(m).__name__} was not recorded. Give save what torch.jit.trace(module, "
-            "example_inputs) returns; torch.jit.script leaves modules as they are."
+            "example_inputs) or torch.jit.script(module) returns."
         )
     m.save(f, _extra_files)
 

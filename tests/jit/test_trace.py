@@ -1,6 +1,8 @@
 """torch.jit.trace: a module that is the recording."""
 
+import copy
 import io
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -105,3 +107,40 @@ def test_trace_module_compares_on_more_examples() -> None:
     )
     with pytest.raises(NotImplementedError, match="encode"):
         jit.trace_module(net, examples[0], check_inputs=[{"encode": torch.ones(1, 2)}])
+
+
+def test_scripted_modules_run_their_program_and_are_saved_as_it_ran(tmp_path: Path) -> None:
+    net: Any = Net().eval()
+    scripted: Any = jit.script(net)
+    assert isinstance(scripted, Net) and isinstance(scripted, jit.ScriptModule)
+    assert jit.script(scripted) is scripted and not isinstance(net, jit.ScriptModule)
+    with pytest.raises(RuntimeError, match="Net was not called yet"):
+        scripted.save(tmp_path / "net.pt")
+    x = torch.rand(5, 3, 8, 8)
+    torch.testing.assert_close(scripted(x[:2]), net(x[:2]))
+    assert "conv2d" in scripted.code and scripted.original_name == "Net"
+    with torch.no_grad():
+        net.out.bias += 1  # shared
+    for made in (scripted, copy.deepcopy(scripted), pickle.loads(pickle.dumps(scripted))):
+        made.save(tmp_path / "net.pt")
+        torch.testing.assert_close(jit.load(tmp_path / "net.pt")(x), net(x))
+    scripted.train()
+    assert (
+        scripted.training
+        and not net.training
+        and list(scripted.state_dict()) == list(net.state_dict())
+    )
+    jit.save(jit.freeze(scripted), tmp_path / "net.pt")
+    assert jit.load(tmp_path / "net.pt").training
+
+
+def test_scripted_modules_that_read_elements_run_but_are_not_saved(tmp_path: Path) -> None:
+    class Signed(nn.Module):
+        def forward(self, x: Tensor, *, scale: float = 1.0) -> Tensor:
+            return x * scale if x.sum() > 0 else -x
+
+    scripted: Any = jit.script(Signed())
+    assert scripted(-torch.ones(2)).tolist() == [1, 1]
+    assert scripted(torch.ones(2), scale=2.0).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="reads elements"):
+        jit.save(scripted, tmp_path / "signed.pt")

@@ -357,6 +357,12 @@ def test_frozen_layers() -> None:
             detection.backbone_utils.resnet_fpn_backbone(
                 backbone_name="resnet18", weights=None, trainable_layers=6
             )
+        with pytest.warns(UserWarning, match="'backbone_name' and 'weights' as positional"):
+            detection.backbone_utils.resnet_fpn_backbone("resnet18", None, trainable_layers=2)
+        with pytest.warns(UserWarning, match="deprecated"):
+            detection.backbone_utils.mobilenet_backbone(
+                backbone_name="mobilenet_v2", pretrained=False, fpn=True
+            )
         with pytest.warns(UserWarning, match="no effect"):
             detection.retinanet_resnet50_fpn(weights_backbone=None, trainable_backbone_layers=2)
     extra = LastLevelP6P7(8, 8)

@@ -142,6 +142,26 @@ def test_rotated_boxes_turn_with_the_image(angle) -> None:
     np.testing.assert_allclose(turned[0].numpy(), [16, 12, 8, 4, 10 + angle], atol=1e-3)
 
 
+def test_images_are_looked_up_between_pixels_by_all_ways() -> None:
+    image = torch.arange(12, dtype=torch.float32).view(1, 3, 4).square()
+    shift = torch.tensor([0.25, 0.5]).expand(1, 3, 4, 2)  # half a pixel right, three quarters down
+    for mode in ("nearest", "bilinear", "bicubic"):
+        grid = shift + torch.nn.functional.affine_grid(
+            torch.eye(2, 3)[None], [1, 1, 3, 4], align_corners=False
+        )
+        plain = torch.nn.functional.grid_sample(image[None], grid, mode, align_corners=False)
+        torch.testing.assert_close(F.elastic(image, shift, mode), plain[0])
+        inside = torch.nn.functional.grid_sample(
+            torch.ones_like(image)[None], grid, mode, align_corners=False
+        )
+        mixed = (
+            torch.where(inside < 0.5, 7, plain)
+            if mode == "nearest"
+            else plain.lerp(torch.tensor(7.0), 1 - inside)
+        )
+        torch.testing.assert_close(F.elastic(image, shift, mode, fill=7), mixed[0])
+
+
 def test_boxes_are_held_inside_the_picture() -> None:
     box = tv.BoundingBoxes([[-5, -5, 50, 9]], format="XYXY", canvas_size=CANVAS)
     assert F.clamp_bounding_boxes(box).tolist() == [[0, 0, 32, 9]]

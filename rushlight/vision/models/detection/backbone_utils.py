@@ -8,14 +8,22 @@ from typing import Any
 
 from rushlight import Tensor, nn
 from rushlight.vision.models import mobilenet, resnet
+from rushlight.vision.models._api import get_model_weights
 from rushlight.vision.models._dense import stages
-from rushlight.vision.models._utils import IntermediateLayerGetter
+from rushlight.vision.models._utils import IntermediateLayerGetter, handle_legacy_interface
 from rushlight.vision.ops import FeaturePyramidNetwork, FrozenBatchNorm2d
 from rushlight.vision.ops.feature_pyramid_network import ExtraFPNBlock, LastLevelMaxPool
 
 __all__ = ["BackboneWithFPN", "mobilenet_backbone", "resnet_fpn_backbone"]
 
 MakeLayer = Callable[..., nn.Module]
+
+
+def _pretrained_weights(arguments: dict[str, Any]) -> Any:
+    return get_model_weights(arguments["backbone_name"])["IMAGENET1K_V1"]
+
+
+_take_old_arguments = handle_legacy_interface(weights=("pretrained", _pretrained_weights))
 
 
 class BackboneWithFPN(nn.Module):
@@ -53,6 +61,7 @@ class BackboneWithFPN(nn.Module):
         return self.fpn(self.body(x))
 
 
+@_take_old_arguments
 def resnet_fpn_backbone(
     *,
     backbone_name: str,
@@ -132,6 +141,7 @@ def _validate_trainable_layers(
     return layers
 
 
+@_take_old_arguments
 def mobilenet_backbone(
     *,
     backbone_name: str,

@@ -76,7 +76,7 @@ def identity_grid(size: Sequence[int], like: Tensor) -> Tensor:
     return rl.stack((xs.expand(height, width), ys[:, None].expand(height, width)), dim=-1)
 
 
-def _check_warp(image: Tensor, mode: InterpolationMode, fill: Any) -> None:
+def _check_fill(image: Tensor, fill: Any) -> None:
     if fill is not None and not isinstance(fill, (int, float, tuple, list)):
         raise ValueError(f"warp: fill is {fill!r}. It must be a number or one for each channel.")
     channels = image.shape[-3] if image.ndim > 2 else 1
@@ -85,6 +85,10 @@ def _check_warp(image: Tensor, mode: InterpolationMode, fill: Any) -> None:
             f"warp: fill has {len(fill)} values and the image {channels} channels. "
             "Give one value, or one for each channel."
         )
+
+
+def _check_warp(image: Tensor, mode: InterpolationMode, fill: Any) -> None:
+    _check_fill(image, fill)
     if mode not in (_NEAREST, _BILINEAR):
         raise ValueError(
             f"warp: interpolation is {mode.value!r}. Tensors are warped by nearest and bilinear. "
@@ -100,8 +104,8 @@ def _sample(image: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any) -> 
     channels = batch.shape[1]
     values = fill_values(fill)
     # Outside the image grid_sample finds zero, so only another fill needs to know where that is;
-    # at the border of the bilinear image the fill is mixed in, zero too.
-    needs_mask = fill is not None and (mode is _BILINEAR or any(values))
+    # at the border of an image that is interpolated the fill is mixed in, zero too.
+    needs_mask = fill is not None and (mode is not _NEAREST or any(values))
     if needs_mask:
         batch = rl.cat((batch, rl.ones_like(batch[:, :1])), dim=1)
     grid = grid.expand(batch.shape[0], *grid.shape)
@@ -319,7 +323,7 @@ def elastic(
     Args:
         inpt: the sample.
         displacement: by how much, (1, H, W, 2), in units of half the width and half the height.
-        interpolation: nearest or bilinear; masks take the nearest.
+        interpolation: nearest, bilinear or bicubic; masks take the nearest.
         fill: the value outside the sample, one or one for each channel; by default zero.
 
     Raises:
@@ -354,7 +358,7 @@ def elastic_image(
     size = image.shape[-2:]
     check_displacement(displacement, size)
     mode = parse_interpolation(interpolation)
-    _check_warp(image, mode, fill)
+    _check_fill(image, fill)
     shift = displacement[0].to(dtype=_grid_dtype(image), device=image.device)
     return _sample(image, identity_grid(size, image) + shift, mode, fill)
 
