@@ -6,6 +6,7 @@ Owns make_tensor: random values in a range, in any dtype, with the awkward layou
 from __future__ import annotations
 
 import math
+import warnings
 
 import rushlight as rl
 
@@ -79,7 +80,13 @@ def _range(dtype: rl.dtype, low: float | None, high: float | None) -> tuple[floa
         default = (-9, 10)
     low = default[0] if low is None else low
     high = default[1] if high is None else high
-    if not low < high:
+    if low == high and (dtype.is_floating_point or dtype.is_complex):
+        warnings.warn(
+            "make_tensor: low equals high, which is deprecated for floats. Use torch.full instead.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    elif not low < high:
         raise ValueError(f"make_tensor: low must be less than high, but they are {low} and {high}")
     return low, high
 

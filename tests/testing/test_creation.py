@@ -39,6 +39,8 @@ def test_the_range_can_be_given() -> None:
     assert set(make_tensor(100, dtype=torch.int32, low=3, high=5).tolist()) == {3, 4}
     with pytest.raises(ValueError, match="low must be less than high"):
         make_tensor(1, dtype=torch.int32, low=3, high=3)
+    with pytest.warns(FutureWarning, match="low equals high"):
+        assert make_tensor(2, dtype=torch.float32, low=3, high=3).tolist() == [3, 3]
 
 
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float32, torch.complex128])

@@ -143,6 +143,20 @@ def test_drop_block(dims: int) -> None:
     assert drop(torch.zeros(0, 1, *[5] * dims), 0.2, 3).numel() == 0
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        ops.RoIAlign(2, 1.0, 2), ops.RoIPool(2, 1.0), ops.PSRoIAlign(2, 1.0, 2),
+        ops.PSRoIPool(2, 1.0), ops.DropBlock2d(0.1, 3), ops.DropBlock3d(0.1, 3),
+        ops.StochasticDepth(0.1, "row"),
+    ],
+)  # fmt: skip
+def test_layers_are_recorded_as_one_node(layer: torch.nn.Module) -> None:
+    recorded = torch.fx.symbolic_trace(layer)
+    called = [node for node in recorded.graph.nodes if node.op == "call_function"]
+    assert len(called) == 1 and called[0].target.__module__.startswith(ops.__name__)
+
+
 # What the native ops refuse
 
 IMAGE = torch.zeros(2, 4, 5, 6)

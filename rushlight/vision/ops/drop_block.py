@@ -11,6 +11,8 @@ from rushlight.nn import functional as F
 
 __all__ = ["DropBlock2d", "DropBlock3d", "drop_block2d", "drop_block3d"]
 
+__fx_wrapped__ = {"drop_block2d", "drop_block3d"}  # torch.fx records each as one node
+
 _POOLS = {2: F.max_pool2d, 3: F.max_pool3d}
 
 
@@ -93,8 +95,6 @@ class DropBlock2d(nn.Module):
                   [1., 1.]]]])
     """
 
-    _dims = 2
-
     def __init__(
         self, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06
     ) -> None:
@@ -105,8 +105,7 @@ class DropBlock2d(nn.Module):
         self.eps = eps
 
     def forward(self, input: Tensor) -> Tensor:
-        how = (self.p, self.block_size, self.inplace, self.eps, self.training)
-        return _drop_block(input, *how, self._dims)
+        return drop_block2d(input, self.p, self.block_size, self.inplace, self.eps, self.training)
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -116,4 +115,5 @@ class DropBlock2d(nn.Module):
 class DropBlock3d(DropBlock2d):
     """Does drop_block3d while training."""
 
-    _dims = 3
+    def forward(self, input: Tensor) -> Tensor:
+        return drop_block3d(input, self.p, self.block_size, self.inplace, self.eps, self.training)

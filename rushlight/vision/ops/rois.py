@@ -23,6 +23,9 @@ __all__ = [
     "roi_pool",
 ]
 
+# torch.fx records each as one node.
+__fx_wrapped__ = {"ps_roi_align", "ps_roi_pool", "roi_align", "roi_pool"}
+
 Boxes = Tensor | Sequence[Tensor]
 Size = int | Sequence[int]
 
