@@ -52,11 +52,12 @@ def test_what_lies_outside_of_an_image_is_zero(image) -> None:
 @BOTH
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
 def test_borders_are_numpys(image, mode) -> None:
-    widths = ((2, 4), (1, 3), (0, 0))
-    expected = np.pad(PIXELS, widths, mode=mode)
-    np.testing.assert_array_equal(array_of(F.pad(image, [1, 2, 3, 4], padding_mode=mode)), expected)
-    cut = np.pad(PIXELS[1:, :-2], ((0, 3), (4, 0), (0, 0)), mode=mode)
-    np.testing.assert_array_equal(array_of(F.pad(image, [4, -1, -2, 3], padding_mode=mode)), cut)
+    values = {"constant_values": 7} if mode == "constant" else {}
+    for padding, kept in (([1, 2, 3, 4], PIXELS), ([4, -1, -2, 3], PIXELS[1:, :-2])):
+        left, top, right, bottom = (max(width, 0) for width in padding)
+        expected = np.pad(kept, ((top, bottom), (left, right), (0, 0)), mode=mode, **values)
+        padded = F.pad(image, padding, fill=7 if values else 0, padding_mode=mode)
+        np.testing.assert_array_equal(array_of(padded), expected)
 
 
 @pytest.mark.parametrize("size", [(7, 9), (40, 50), (20, 8)])

@@ -96,7 +96,6 @@ def _pad(
 ) -> Any:
     left, right, top, bottom = crops.parse_padding(padding)
     crops.check_padding_mode(padding_mode)
-    window = (-left, -top, image.width + right, image.height + bottom)
     if padding_mode != "constant":
         import numpy as np
 
@@ -112,13 +111,9 @@ def _pad(
         widths = (rows, columns, (0, 0))[: array.ndim]
         padded = pillow("pad").fromarray(np.pad(array, widths, mode=padding_mode))  # pyright: ignore[reportArgumentType, reportCallIssue]
     else:
-        padded = pillow("pad").new(
-            image.mode, (window[2] - window[0], window[3] - window[1]), _fill_of(image, fill)
-        )
-        inside = (
-            image.crop((max(-left, 0), max(-top, 0), *window[2:])) if min(left, top) < 0 else image
-        )
-        padded.paste(inside, (max(left, 0), max(top, 0)))
+        size = (left + image.width + right, top + image.height + bottom)
+        padded = pillow("pad").new(image.mode, size, _fill_of(image, fill))
+        padded.paste(image, (left, top))
     if image.mode == "P":
         padded.putpalette(image.getpalette())
     return padded
