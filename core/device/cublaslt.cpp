@@ -1,12 +1,12 @@
 #include "core/device/cublaslt.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "core/base/alignment.h"
 #include "core/base/error.h"
 #include "core/base/recent_map.h"
 #include "core/device/cuda.h"
@@ -142,11 +142,6 @@ std::optional<Types> types_of(DType dtype, bool allows_tf32) {
   }
 }
 
-uint32_t alignment_of(const void* data) {
-  auto address = reinterpret_cast<uintptr_t>(data);
-  return uint32_t(std::min<uintptr_t>(256, address & (~address + 1)));
-}
-
 // A descriptor that destroys itself.
 template <class T>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, Status (*)(T)>;
@@ -269,11 +264,12 @@ bool gemm(const Gemm& gemm, double alpha, const void* a, const void* b, const vo
   if (!types_of(gemm.dtype, false) || !functions()) return false;
   int device = cuda::current_device();
   cuda::activate(device);
+  auto aligned = [](const void* data) { return uint32_t(alignment_of(data, 256)); };
   Key key{gemm,
           device,
           gemm.dtype == DType::float32 && tf32_is_allowed,
           bias != nullptr,
-          {alignment_of(a), alignment_of(b), bias ? alignment_of(bias) : 0, alignment_of(c)}};
+          {aligned(a), aligned(b), bias ? aligned(bias) : 0, aligned(c)}};
   std::lock_guard lock(plans().mutex);
   Handle& handle = plans().handles[size_t(device)];
   if (!handle) check(functions()->cublasLtCreate(&handle), "cublasLtCreate");

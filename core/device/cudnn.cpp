@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/alignment.h"
 #include "core/base/recent_map.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_capture.h"
@@ -74,11 +75,8 @@ std::span<const int64_t> span_of(const Numbers& numbers) {
 constexpr std::array<int64_t, 3> kTensorIds = {1, 2, 3};
 using Addresses = std::array<const void*, 3>;  // of input, weight and output
 
-// More than the 16 bytes that a thread can read at once is of no use.
-int64_t alignment_of(const void* data) {
-  auto address = reinterpret_cast<uintptr_t>(data);
-  return int64_t(std::min<uintptr_t>(16, address & (~address + 1)));
-}
+// A thread cannot read more than 16 bytes at once.
+int64_t byte_alignment(const void* data) { return int64_t(alignment_of(data, 16)); }
 
 Descriptor make_tensor(const Convolution& conv, size_t which, const Numbers& sizes,
                        const void* data) {
@@ -87,7 +85,7 @@ Descriptor make_tensor(const Convolution& conv, size_t which, const Numbers& siz
   tensor.set(kTensorDataType, *data_type(conv.dtype));
   tensor.set(kTensorDimensions, span_of(sizes));
   tensor.set(kTensorStrides, span_of(dense_strides(sizes, conv.layout)));
-  tensor.set(kTensorByteAlignment, alignment_of(data));
+  tensor.set(kTensorByteAlignment, byte_alignment(data));
   tensor.finalize();
   return tensor;
 }
@@ -313,7 +311,7 @@ NumbersKey key_of(Kind kind, const Convolution& conv, const Addresses& addresses
                  conv.groups,          conv.in_channels,
                  conv.out_channels,    chosen.allows_tf32,
                  chosen.tries_engines, chosen.tries_engines ? chosen.most_engines : 0};
-  for (const void* address : addresses) key.push_back(alignment_of(address));
+  for (const void* address : addresses) key.push_back(byte_alignment(address));
   for (const auto* list : {&conv.size, &conv.kernel, &conv.stride, &conv.dilation,
                            &conv.padding_before, &conv.padding_after})
     for (int d = 0; d < conv.dims; ++d) key.push_back((*list)[size_t(d)]);
