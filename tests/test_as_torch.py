@@ -51,6 +51,22 @@ def test_modules_have_a_second_name(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("__main__ ['--epochs', '3']\n", "")
 
 
+def test_functions_stay_when_their_module_has_the_same_name(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+        from torch.autograd.gradcheck import gradcheck
+        import torch.nn.utils.weight_norm
+        import torch.quantization.quantize
+
+        assert torch.autograd.gradcheck is gradcheck
+        print(torch.nn.utils.weight_norm.__name__, torch.quantization.quantize.__name__)
+        """,
+    )
+    assert (done.stdout, done.stderr) == ("weight_norm quantize\n", "")
+
+
 def test_libraries_that_ask_find_pytorch_installed(tmp_path: Path) -> None:
     done = run(
         tmp_path,
