@@ -89,9 +89,17 @@ def test_functorch_is_part_of_it(tmp_path: Path) -> None:
         """
         import functorch
         import torch
-        from functorch import make_functional, vmap
+        from functorch import make_functional, make_fx, vmap
+        from functorch.einops import rearrange
+        from functorch.experimental import chunk_vmap
+        from functorch.experimental.control_flow import cond, map
+        from torch._higher_order_ops.while_loop import while_loop
 
         assert functorch.grad is torch.func.grad and vmap is torch.vmap
+        assert cond is torch.cond and while_loop is torch.while_loop
+        x = torch.arange(6.0).reshape(3, 2)
+        assert torch.equal(chunk_vmap(torch.sum, chunks=2)(x), x.sum(1))
+        assert torch.equal(map(lambda row, y: row.sum() + y, x, 1), x.sum(1) + 1)
         function, params = make_functional(torch.nn.Linear(2, 1))
         print(function((torch.ones(1, 2), torch.ones(1)), torch.ones(2)))
         """,
