@@ -337,6 +337,7 @@ def test_the_parts_of_the_native_module_can_be_imported(tmp_path: Path) -> None:
         import torch._C._nn as by_import
         from torch._C import _nn as by_name
 
+        assert by_import.gelu is torch.nn.functional.gelu and not hasattr(by_import, "Tensor")
         print(by_import is by_name is torch._C._nn, by_import._parse_to("cpu", torch.float64)[:2])
         try:
             import torch._C._no_such_part
