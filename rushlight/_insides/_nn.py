@@ -17,6 +17,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in rl.nn.functional.__all__:
+    found = getattr(rl.nn.functional, name, None)
+    if name.startswith("_") or isinstance(found, type) or not callable(found):
         raise AttributeError(f"module 'torch._C._nn' has no attribute {name!r}")
-    return getattr(rl.nn.functional, name)
+    return found

@@ -80,9 +80,7 @@ def rearrange(
         raise ValueError("rearrange: Pattern must contain a single '->' separator")
     before = left.partition("...")[0]
     if "..." in left and before.count("(") > before.count(")"):
-        raise ValueError(
-            f"rearrange: an ellipsis in brackets stands on the right only, got {left!r}"
-        )
+        raise ValueError(f"rearrange: brackets around ... stand on the right only, got {left!r}")
     rest = given.dim() - len(_read(left, 0)) if "..." in left else 0
     groups, results = _read(left, rest), _read(right, rest)
     names, order = list(chain(*groups)), list(chain(*results))
