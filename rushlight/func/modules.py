@@ -157,7 +157,7 @@ def stack_module_state(
         (parameters, buffers) by name, (models, *shape) each; parameters are leaves.
 
     Raises:
-        RuntimeError: if there are none, or they differ in class or training mode.
+        RuntimeError: if there are none, or they differ in class, training mode or requires_grad.
 
     Example:
         >>> models = [torch.nn.Linear(2, 3) for _ in range(4)]
@@ -181,6 +181,11 @@ def stack_module_state(
 
 
 def _stacked(members: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    for name in members[0]:
+        if len({one[name].requires_grad for one in members}) > 1:
+            raise RuntimeError(
+                f"stack_module_state: Expected {name} of all models to have the same requires_grad."
+            )
     return {
         name: stack([one[name].detach() for one in members]).requires_grad_(first.requires_grad)
         for name, first in members[0].items()

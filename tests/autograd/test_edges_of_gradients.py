@@ -66,3 +66,17 @@ def test_inference_tensors_keep_shape_and_values_outside_of_inference() -> None:
     with torch.inference_mode():
         torch.mul(y, 2, out=x)
     assert x.eq(2).all()
+
+
+def test_a_gradient_that_is_given_takes_the_dtype_of_the_result() -> None:
+    layer = torch.nn.Conv2d(2, 3, 3).to(torch.bfloat16)
+    result = layer(torch.ones(1, 2, 4, 4, dtype=torch.bfloat16))
+    result.backward(torch.ones(1, 3, 2, 2))
+    assert layer.weight.grad is not None
+    assert layer.weight.grad.dtype == torch.bfloat16
+
+
+def test_the_inner_name_of_a_gradient() -> None:
+    x = torch.ones(2, requires_grad=True)
+    x._grad = torch.ones(2)
+    assert x.grad is x._grad
