@@ -132,7 +132,7 @@ def test_switches_of_the_thread() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'toaster'"):
+    with pytest.raises(RuntimeError, match="toaster"):
         torch.autocast("toaster")
     with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
         torch.autocast(torch.device("cpu"))

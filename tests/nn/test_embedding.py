@@ -1,7 +1,6 @@
 """Sparse gradients and errors of Embedding and EmbeddingBag; their values are module cases."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -149,10 +148,3 @@ def test_a_given_weight_has_the_sizes_that_are_said(cls) -> None:
     assert cls(3, 2, _weight=torch.ones(3, 2)).weight.sum() == 6
     with pytest.raises(ValueError, match=r"_weight has shape \(2, 2\), which does not match"):
         cls(3, 2, _weight=torch.ones(2, 2))
-
-
-@pytest.mark.parametrize("layer", [nn.Embedding, nn.EmbeddingBag])
-def test_padding_outside_of_the_table_is_an_assertion(layer: Any) -> None:
-    for padding_idx in (3, -4):
-        with pytest.raises(AssertionError, match="must be within num_embeddings"):
-            layer(3, 2, padding_idx=padding_idx)
