@@ -77,8 +77,7 @@ struct AccumulatedHook {
     AcquireGil gil;
     Ref argument(wrap(leaf));
     Ref result = call(function, argument.get());
-    CHECK(result.get() == Py_None, ErrorKind::kType,
-          "Tensor post accumulate grad hooks should return None.");
+    CHECK(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
   }
 };
 

@@ -221,6 +221,7 @@ void resize_out(const Tensor& out, const Tensor& result, const char* op) {
 // Brings a result into the tensor that the caller gave, unless the op has written it there.
 void write_out(const Tensor& out, const Tensor& result, const char* op) {
   refuse_to_record(out.requires_grad(), op);
+  check_rewrite(out, false);
   if (out.is_sparse()) {
     CHECK(layout_of(result) == layout_of(out), op, ": the result has layout ",
           layout_name(layout_of(result)), ", but out has ", layout_name(layout_of(out)), ".");
@@ -259,7 +260,10 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
   const char* op = entry.schema.name_text;
   refuse_to_record(weigh(entry, values).recorded, op);
   const Tensor* target = is_tensor(out) ? &unwrap(out) : nullptr;
-  if (target) refuse_to_record(target->requires_grad(), op);
+  if (target) {
+    refuse_to_record(target->requires_grad(), op);
+    check_rewrite(*target, false);
+  }
   Result result = run_op(entry, values, false, target);
   if (Tensor* one = std::get_if<Tensor>(&result)) {
     const Tensor& into = expect_tensor(out, "argument 'out'");

@@ -93,6 +93,8 @@ class Tensor(
 
     # Autograd
 
+    _grad = _C.TensorBase.grad
+
     @property
     def grad_fn(self) -> Any:
         """The node that made the tensor, or None for a leaf."""

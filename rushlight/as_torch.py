@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import rushlight
@@ -55,6 +55,27 @@ class _Distribution(importlib.metadata.Distribution):
         raise FileNotFoundError(f"{path}: Rushlight stands in for this package; it has no files.")
 
 
+def _keep_function(name: str) -> None:
+    """Keeps a function that has the name of its module, when the module is imported by it.
+
+    After torch.nn.utils.weight_norm is imported, Python sets it as an attribute of torch.nn.utils,
+    where its function is.
+    """
+    parent, _, child = name.rpartition(".")
+    package = sys.modules.get(parent)
+    if type(package) is ModuleType and isinstance(getattr(package, child, None), FunctionType):
+        package.__class__ = _Kept
+
+
+class _Kept(ModuleType):
+    """A package that does not take a module in the place of a function."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        is_function = isinstance(getattr(self, name, None), FunctionType)
+        if not (is_function and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
 class _SecondName(Loader, MetaPathFinder):
     """Finds a module of PyTorch's and gives Rushlight's for it."""
 
@@ -65,6 +86,7 @@ class _SecondName(Loader, MetaPathFinder):
         found = importlib.util.find_spec(own) if own else None
         if found is None:
             return None
+        _keep_function(fullname)
         return ModuleSpec(fullname, self, is_package=found.submodule_search_locations is not None)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

@@ -51,6 +51,22 @@ def test_modules_have_a_second_name(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("__main__ ['--epochs', '3']\n", "")
 
 
+def test_functions_stay_when_their_module_has_the_same_name(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+        from torch.autograd.gradcheck import gradcheck
+        import torch.nn.utils.weight_norm
+        import torch.quantization.quantize
+
+        assert torch.autograd.gradcheck is gradcheck
+        print(torch.nn.utils.weight_norm.__name__, torch.quantization.quantize.__name__)
+        """,
+    )
+    assert (done.stdout, done.stderr) == ("weight_norm quantize\n", "")
+
+
 def test_libraries_that_ask_find_pytorch_installed(tmp_path: Path) -> None:
     done = run(
         tmp_path,
@@ -73,9 +89,17 @@ def test_functorch_is_part_of_it(tmp_path: Path) -> None:
         """
         import functorch
         import torch
-        from functorch import make_functional, vmap
+        from functorch import make_functional, make_fx, vmap
+        from functorch.einops import rearrange
+        from functorch.experimental import chunk_vmap
+        from functorch.experimental.control_flow import cond, map
+        from torch._higher_order_ops.while_loop import while_loop
 
         assert functorch.grad is torch.func.grad and vmap is torch.vmap
+        assert cond is torch.cond and while_loop is torch.while_loop
+        x = torch.arange(6.0).reshape(3, 2)
+        assert torch.equal(chunk_vmap(torch.sum, chunks=2)(x), x.sum(1))
+        assert torch.equal(map(lambda row, y: row.sum() + y, x, 1), x.sum(1) + 1)
         function, params = make_functional(torch.nn.Linear(2, 1))
         print(function((torch.ones(1, 2), torch.ones(1)), torch.ones(2)))
         """,
@@ -313,6 +337,7 @@ def test_the_parts_of_the_native_module_can_be_imported(tmp_path: Path) -> None:
         import torch._C._nn as by_import
         from torch._C import _nn as by_name
 
+        assert by_import.gelu is torch.nn.functional.gelu and not hasattr(by_import, "Tensor")
         print(by_import is by_name is torch._C._nn, by_import._parse_to("cpu", torch.float64)[:2])
         try:
             import torch._C._no_such_part

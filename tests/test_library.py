@@ -14,6 +14,7 @@ import pytest
 import rushlight as torch
 from rushlight import Tensor, library
 from rushlight.library._schema import infer, parse
+from rushlight.overrides import TorchFunctionMode
 
 CPU = torch.device("cpu")
 
@@ -67,6 +68,23 @@ def test_an_operator_is_called_by_either_name() -> None:
     assert "scaled_sine" in dir(torch.ops.tests)
     op = torch.ops.tests.scaled_sine
     assert pickle.loads(pickle.dumps(op)) is op
+
+
+def test_modes_are_told_of_the_operator_as_a_whole() -> None:
+    seen = []
+
+    class Noting(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2)
+    with Noting():
+        result = scaled_sine(x, factor=3.0)
+    assert seen == [torch.ops.tests.scaled_sine.default]
+    assert torch.allclose(result, 3 * x.sin())
 
 
 def test_gradients_are_those_that_were_registered() -> None:

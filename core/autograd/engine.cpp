@@ -363,7 +363,7 @@ Tensor root_gradient(TensorList roots, TensorList grads, size_t i) {
           "Mismatch in dtype: grad_output[",
           i, "] has a dtype of ", dtype_name(grads[i].dtype()), " and output[", i,
           "] has a dtype of ", dtype_name(root.dtype()), ".");
-    return grads[i];
+    return grads[i].dtype() == root.dtype() ? grads[i] : needs::to_dtype(grads[i], root.dtype());
   }
   CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs, and output[", i,
         "] has shape ", root.sizes(), ". Pass gradient=..., or reduce it with .sum().");

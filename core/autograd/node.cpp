@@ -333,14 +333,14 @@ void check_inplace(const Tensor& tensor, bool records, bool fills) {
   check_writable(tensor, fills);
   if (saving_hooks) [[unlikely]]
     saving_hooks->before_write(tensor);
-  if (tensor.impl()->inference && !grad_mode.inference)
-    CHECK(false,
-          "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
-          "make a clone to get a normal tensor before doing inplace update.");
   check_rewrite(tensor, records);
 }
 
 void check_rewrite(const Tensor& tensor, bool records) {
+  if (tensor.impl()->inference && !grad_mode.inference)
+    CHECK(false,
+          "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+          "make a clone to get a normal tensor before doing inplace update.");
   if (!is_grad_enabled()) return;
   AutogradMeta* meta = find_meta(tensor);
   ViewInfo* view = meta ? meta->view.get() : nullptr;

@@ -31,11 +31,14 @@ def is_autocast_available(device_type: str) -> bool:
     Args:
         device_type: "cpu", "cuda", ...
 
+    Raises:
+        RuntimeError: if no device is called so.
+
     Example:
         >>> torch.amp.is_autocast_available("cpu")
         True
     """
-    return device_type in _DEVICES
+    return rl.device(device_type).type in _DEVICES
 
 
 class _Region:
@@ -158,6 +161,12 @@ class autocast(_Region):
         return modes, keeps_casts if self._keeps_casts is None else self._keeps_casts
 
     def __call__(self, function: F) -> F:
+        if not callable(function):
+            raise TypeError(
+                f"autocast: called with {type(function).__name__}, which is no function. Use it as "
+                "a decorator, or as a block: with autocast(...)."
+            )
+
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self:

@@ -53,13 +53,13 @@ def _as_tuple(tensors: Any) -> tuple[Any, ...]:
     return (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
 
 
-def _zeros_for(place: Tensor | GradientEdge) -> Tensor:
+def _zeros_for(place: Tensor | GradientEdge, requires_grad: bool) -> Tensor:
     from rushlight import zeros, zeros_like
 
     if isinstance(place, Tensor):
-        return zeros_like(place)
+        return zeros_like(place, requires_grad=requires_grad)
     shape, dtype, device = place.node._result(place.output_nr)
-    return zeros(shape, dtype=dtype, device=device)
+    return zeros(shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def _check_counts(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> None:
@@ -179,6 +179,7 @@ def grad(
 
     Raises:
         RuntimeError: if an input was not used and allow_unused is not set.
+        ValueError: if there are no inputs.
 
     Example:
         >>> x = torch.tensor(2.0, requires_grad=True)
@@ -206,7 +207,7 @@ def grad(
     roots = _as_tuple(outputs)
     wanted = _as_tuple(inputs)
     if not wanted:
-        raise RuntimeError("grad requires non-empty inputs.")
+        raise ValueError("grad requires non-empty inputs.")
     gradients = _as_tuple(grad_outputs)
     _check_counts(roots, gradients)
     retain = create_graph if retain_graph is None else retain_graph
@@ -222,7 +223,8 @@ def grad(
             "Set allow_unused=True if this is the desired behavior."
         )
     if materialize_grads:
-        return tuple(_zeros_for(x) if g is None else g for g, x in zip(result, wanted, strict=True))
+        pairs = zip(result, wanted, strict=True)
+        return tuple(_zeros_for(x, create_graph) if g is None else g for g, x in pairs)
     return result
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, zeros_like
 from rushlight._grad_mode import no_grad
 from rushlight.autograd.function import Function, FunctionCtx
 
@@ -28,6 +28,7 @@ class _Notes(FunctionCtx):
     saved_for_forward: tuple[Tensor | None, ...] = ()
     saved_tensors: tuple[Tensor | None, ...] = ()
     needs_input_grad: tuple[bool, ...] = ()
+    materialize_grads: bool = True
 
 
 def apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -197,6 +198,11 @@ def _apply_to_duals(cls: type[Function], values: list[Any], tangents: list[Any],
         else:
             cls.setup_context(notes, tuple(values), outputs)
     notes.saved_tensors = notes.saved_for_forward or notes.to_save
+    if notes.materialize_grads:
+        tangents = [
+            zeros_like(value) if tangent is None and isinstance(value, Tensor) else tangent
+            for value, tangent in zip(values, tangents, strict=True)
+        ]
     derivatives = cls.jvp(notes, *tangents)
     if not isinstance(outputs, tuple):
         return _dual(outputs, derivatives, level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rushlight import _C, Tensor
 
@@ -15,12 +15,12 @@ __all__ = [
     "unpack_dual",
 ]
 
-_level: int | None = None
+_current_level = -1  # outside of a level; libraries read it
 
 
 def _open_level(level: int | None, what: str) -> int:
-    chosen = _level if level is None else level
-    if chosen is None:
+    chosen = _current_level if level is None else level
+    if chosen < 0:
         raise RuntimeError(
             f"{what} outside of a level is not possible. Use `with forward_ad.dual_level():`."
         )
@@ -36,13 +36,13 @@ def enter_dual_level() -> int:
     Raises:
         RuntimeError: if one is open: levels do not nest here, but func.jvp does.
     """
-    global _level
-    if _level is not None:
+    global _current_level
+    if _current_level >= 0:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment. Use torch.func.jvp, which "
             "nests."
         )
-    level = _level = _C._open_dual_level()
+    level = _current_level = _C._open_dual_level()
     return level
 
 
@@ -52,11 +52,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
     Raises:
         RuntimeError: if no level is open, or another one.
     """
-    global _level
-    if _level is None or (level is not None and level != _level):
+    global _current_level
+    if _current_level < 0 or (level is not None and level != _current_level):
         raise RuntimeError("Trying to exit a forward AD level that was not the last one created.")
-    _C._close_level(_level)
-    _level = None
+    _C._close_level(_current_level)
+    _current_level = -1
 
 
 class dual_level:
@@ -115,7 +115,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         tensor: dual or not.
         level: the open level unless given.
     """
-    chosen: Any = _level if level is None else level
-    if chosen is None:
+    chosen = _current_level if level is None else level
+    if chosen < 0:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(*_C._unlift_dual(tensor, chosen))

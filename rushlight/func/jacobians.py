@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from rushlight import _C
+from rushlight import _C, Tensor, stack
 from rushlight._functorch.vmap import vmap
 from rushlight.func._recording import (
     Recorded,
@@ -56,7 +56,7 @@ def jacrev(
         func: takes and returns tensors, or lists, tuples and dicts of them.
         argnums: the positional arguments to differentiate by; a tuple for several.
         has_aux: whether func returns (output, anything).
-        chunk_size: how many rows to compute at once; all when None.
+        chunk_size: how many rows to compute at once; all when None, without vmap when 1.
 
     Returns:
         A function that returns the Jacobian (*output shape, *argument shape) in the structure of
@@ -87,10 +87,15 @@ def jacrev(
         rows = []
         for k, result in enumerate(run.results):
             plain = [_C._without_history(x) for x in run.results]
-            pulled = vmap(
-                lambda v, k=k, plain=plain: run.pull(_zeros_with(k, v, plain), retain=True),
-                chunk_size=chunk_size,
-            )(_basis(plain[k]))
+
+            def row(unit: Any, k: int = k, plain: list[Any] = plain) -> list[Any]:
+                return run.pull(_zeros_with(k, unit, plain), retain=True)
+
+            if chunk_size == 1 and plain[k].numel():  # each by itself, for what vmap cannot do
+                each = [row(unit) for unit in _basis(plain[k])]
+                pulled = [stack(parts) for parts in zip(*each, strict=True)]
+            else:
+                pulled = vmap(row, chunk_size=chunk_size)(_basis(plain[k]))
             shaped = [
                 g.reshape(result.shape + x.shape) for g, x in zip(pulled, run.inputs, strict=True)
             ]
@@ -146,17 +151,25 @@ def jacfwd(
                 tangents,
                 has_aux=has_aux,
             )
-            return found[1:]
+            if not has_aux:
+                return found[1], []
+            # The same for all directions, but perhaps in samples: vmap hands out the first.
+            others[:], aux_spec[0] = tree_flatten(found[2])
+            return found[1], [x for x in others if isinstance(x, Tensor)]
 
+        others: list[Any] = []
+        aux_spec: list[Any] = [None]
         columns, output_spec, aux = [], None, None
         for j, leaf in enumerate(leaves):
             found = vmap(
                 lambda t, j=j: along(j, t),
-                out_dims=(-1, None) if has_aux else (-1,),
+                out_dims=(-1, 0),
                 randomness=randomness,
             )(_basis(_C._without_history(leaf)))
-            if has_aux:
-                aux = found[1]
+            if has_aux and leaf.numel():
+                tensors = iter(found[1])
+                first = [next(tensors)[0] if isinstance(x, Tensor) else x for x in others]
+                aux = tree_unflatten(first, aux_spec[0])
             derivatives, output_spec = tree_flatten(found[0])
             if not _complex:
                 check_real(derivatives, "outputs", "jacfwd")
@@ -165,6 +178,8 @@ def jacfwd(
             as_argnums(tree_unflatten(list(parts), spec), argnums)
             for parts in zip(*columns, strict=True)
         ]
+        if has_aux and not any(leaf.numel() for leaf in leaves):
+            aux = func(*args, **kwargs)[1]
         assert output_spec is not None
         jacobian = tree_unflatten(by_output, output_spec)
         return (jacobian, aux) if has_aux else jacobian

@@ -31,7 +31,8 @@ def functional_call(
     Args:
         module: what is called; it has its own tensors again afterwards, also after an error.
         parameter_and_buffer_dicts: tensors by their names in the module, in one dict or several;
-            other names are attributes while it runs.
+            other names are attributes while it runs. A tensor that the call sets anew is in the
+            dict afterwards, if there is one dict.
         args: its arguments: a tuple, or one argument.
         kwargs: its keyword arguments.
         tie_weights: whether a tensor that is in the module under several names is replaced under
@@ -51,7 +52,6 @@ def functional_call(
         >>> torch.func.functional_call(layer, new, torch.tensor([3.0]))
         tensor([7.])
     """
-    replacements: dict[str, Tensor] = {}
     given = parameter_and_buffer_dicts
     dicts = [given] if isinstance(given, dict) else given
     if not isinstance(dicts, list | tuple) or not all(isinstance(some, dict) for some in dicts):
@@ -59,7 +59,8 @@ def functional_call(
             "functional_call: expected parameter_and_buffer_dicts to be a dict, or a list or tuple "
             f"of dicts, got {type(given).__name__}"
         )
-    for some in dicts:
+    replacements: dict[str, Tensor] = given if isinstance(given, dict) else {}
+    for some in () if isinstance(given, dict) else dicts:
         for name, tensor in some.items():
             if name in replacements:
                 raise ValueError(f"{name} appeared in multiple dictionaries; behavior is ambiguous")
@@ -77,33 +78,36 @@ def reparametrized(
     module: nn.Module, tensors: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
     """Puts tensors in the place of parameters and buffers for a block, see functional_call."""
-    owned = {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
-    if strict:
+    replacements = tensors
+    if tie_weights or strict:
+        owned = {
+            **dict(module.named_parameters(remove_duplicate=False)),
+            **dict(module.named_buffers(remove_duplicate=False)),
+        }
+        replacements = _tied(tensors, owned) if tie_weights else tensors
+        missing = [name for name in owned if name not in replacements]
         unexpected = [name for name in tensors if name not in owned]
-        missing = [name for name in owned if name not in tensors]
-        if unexpected or missing:
+        if strict and (unexpected or missing):
             raise RuntimeError(
                 "functional_call: the names do not fit the module."
                 + (f" Unexpected key(s): {', '.join(unexpected)}." if unexpected else "")
                 + (f" Missing key(s): {', '.join(missing)}." if missing else "")
             )
-    replacements = _tied(tensors, owned) if tie_weights else tensors
-    holders = [(*_holder(module, name), tensor) for name, tensor in replacements.items()]
-    previous: list[tuple[MutableMapping[str, Any], str, Any]] = []
+    holders = [(path, *_holder(module, path), tensor) for path, tensor in replacements.items()]
+    previous: list[tuple[str, MutableMapping[str, Any], str, Any]] = []
     try:
-        for holder, name, tensor in holders:
-            members = _members(holder, name)
+        for path, holder, name, tensor in holders:
+            members = _members(holder, name, tensor)
             for value in (tensor, members.get(name)):
                 if value is not None and not isinstance(value, Tensor):
                     raise TypeError(f"functional_call: {name}: {value!r} is not a Tensor")
-            previous.append((members, name, members.get(name, _ABSENT)))
+            previous.append((path, members, name, members.get(name, _ABSENT)))
             members[name] = tensor
         yield
     finally:
-        for members, name, tensor in reversed(previous):
+        for path, members, name, tensor in reversed(previous):
+            if path in tensors and name in members:
+                tensors[path] = members[name]
             if tensor is _ABSENT:
                 members.pop(name, None)
             else:
@@ -132,12 +136,13 @@ def _holder(module: nn.Module, path: str) -> tuple[nn.Module, str]:
     return module.get_submodule(prefix), name
 
 
-def _members(holder: nn.Module, name: str) -> MutableMapping[str, Any]:
-    """Where a module keeps a name; what is neither parameter nor buffer is an attribute."""
+def _members(holder: nn.Module, name: str, tensor: Tensor) -> MutableMapping[str, Any]:
+    """Where a module keeps a name; a new one is a parameter if the tensor is, or an attribute."""
     for members in (holder._buffers, holder._parameters):
         if name in members:
             return members
-    return holder.__dict__
+    is_new = isinstance(tensor, nn.Parameter) and name not in holder.__dict__
+    return holder._parameters if is_new else holder.__dict__
 
 
 def stack_module_state(
@@ -152,7 +157,7 @@ def stack_module_state(
         (parameters, buffers) by name, (models, *shape) each; parameters are leaves.
 
     Raises:
-        RuntimeError: if there are none, or they differ in class or training mode.
+        RuntimeError: if there are none, or they differ in class, training mode or requires_grad.
 
     Example:
         >>> models = [torch.nn.Linear(2, 3) for _ in range(4)]
@@ -176,6 +181,11 @@ def stack_module_state(
 
 
 def _stacked(members: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    for name in members[0]:
+        if len({one[name].requires_grad for one in members}) > 1:
+            raise RuntimeError(
+                f"stack_module_state: Expected {name} of all models to have the same requires_grad."
+            )
     return {
         name: stack([one[name].detach() for one in members]).requires_grad_(first.requires_grad)
         for name, first in members[0].items()

@@ -78,6 +78,9 @@ def rearrange(
     left, arrow, right = pattern.partition("->")
     if not arrow or "->" in right:
         raise ValueError("rearrange: Pattern must contain a single '->' separator")
+    before = left.partition("...")[0]
+    if "..." in left and before.count("(") > before.count(")"):
+        raise ValueError(f"rearrange: brackets around ... stand on the right only, got {left!r}")
     rest = given.dim() - len(_read(left, 0)) if "..." in left else 0
     groups, results = _read(left, rest), _read(right, rest)
     names, order = list(chain(*groups)), list(chain(*results))

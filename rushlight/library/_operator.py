@@ -92,6 +92,8 @@ class Operator:
         return operator_of, (self._qualname,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _C._has_torch_function(()):  # a mode, which is not told of what is inside
+            return _C._handle_torch_function(self, (), args, kwargs)
         if _C._argument_takes_over(args, kwargs):
             return _C._call_taken_over(self, args, kwargs)
         values = self._schema.bind(args, kwargs)

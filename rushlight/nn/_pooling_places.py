@@ -28,9 +28,12 @@ __all__ = [
 ]
 
 
-def _numbers(value: Any, dims: int) -> tuple[Any, ...]:
+def _numbers(value: Any, dims: int, name: str) -> tuple[Any, ...]:
     """An argument as one number for each dim."""
-    return (value,) * dims if isinstance(value, (int, float)) else tuple(value)
+    numbers = (value,) * dims if isinstance(value, (int, float)) else tuple(value)
+    if len(numbers) != dims:
+        raise RuntimeError(f"{name}: expected a number or {dims} numbers, but got {value}.")
+    return numbers
 
 
 def _batched(dims: int, name: str, input: Tensor) -> Tensor:
@@ -56,12 +59,14 @@ def _fractional_max_pool(
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        sizes = zip(batch.shape[2:], _numbers(output_ratio, dims), strict=True)
+        if not isinstance(output_ratio, float) and len(output_ratio) != dims:
+            raise ValueError(f"{name}: output_ratio is one number or {dims}, got {output_ratio}.")
+        sizes = zip(batch.shape[2:], _numbers(output_ratio, dims, name), strict=True)
         output_size = [int(size * ratio) for size, ratio in sizes]
     if samples is None:
-        samples = rl.rand((*batch.shape[:2], dims), dtype=input.dtype, device=input.device)
+        samples = rl.rand((*batch.shape[:2], dims, name), dtype=input.dtype, device=input.device)
     values, indices = _C._fractional_max_pool(
-        batch, samples, _numbers(kernel_size, dims), _numbers(output_size, dims)
+        batch, samples, _numbers(kernel_size, dims, name), _numbers(output_size, dims, name)
     )
     return (values, indices) if batch is input else (values.squeeze(0), indices.squeeze(0))
 
@@ -206,9 +211,9 @@ def _max_unpool(
 ) -> Tensor:
     name = f"max_unpool{dims}d"
     batch, places = _batched(dims, name, input), _batched(dims, name, indices)
-    kernel = _numbers(kernel_size, dims)
-    steps = kernel if stride is None else _numbers(stride, dims)
-    size = _unpooled_size(name, input, kernel, steps, _numbers(padding, dims), output_size)
+    kernel = _numbers(kernel_size, dims, name)
+    steps = kernel if stride is None else _numbers(stride, dims, name)
+    size = _unpooled_size(name, input, kernel, steps, _numbers(padding, dims, name), output_size)
     result = _C._max_unpool(batch, places, size)
     return result if batch is input else result.squeeze(0)
 

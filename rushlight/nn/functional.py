@@ -201,5 +201,5 @@ def gumbel_softmax(
 
 # PyTorch has these here.
 __getattr__ = _later.imports(
-    __name__, names_in={"utils": "_pair _single _triple"}, package="rushlight.nn.modules"
+    __name__, ["grad"], {"modules.utils": "_pair _single _triple"}, package="rushlight.nn"
 )

@@ -148,7 +148,7 @@ class UninitializedTensorMixin(Tensor):
 
     def materialize(
         self,
-        shape: Sequence[int],
+        shape: int | Sequence[int],
         device: rl.device | str | None = None,
         dtype: rl.dtype | None = None,
     ) -> None:
@@ -167,7 +167,7 @@ class UninitializedTensorMixin(Tensor):
         """
         device = self.device if device is None else device
         dtype = self.dtype if dtype is None else dtype
-        self.data = rl.empty(tuple(shape), device=device, dtype=dtype)
+        self.data = rl.empty(shape, device=device, dtype=dtype)
         self.__class__: Any = self.cls_to_become
 
     @property
@@ -265,7 +265,7 @@ class UninitializedParameter(  # pyright: ignore[reportIncompatibleVariableOverr
         return Tensor._make_subclass(cls, rl.empty(0, device=device, dtype=dtype), requires_grad)
 
 
-class UninitializedBuffer(UninitializedTensorMixin):
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet; see UninitializedParameter.
 
     Args:

@@ -274,6 +274,8 @@ class FusedOptimizer(Optimizer):
         self._unsettled = self._counts = self._replayed = None
         super().__setstate__(state)
         for param_state in self.state.values():
+            if not isinstance(param_state, dict):  # what a program keeps under a name of its own
+                continue
             if "step" in param_state:  # a number in old files; not shared with where it was loaded
                 param_state["step"] = no_steps().fill_(float(param_state["step"]))
             for name in self._numbers:
@@ -281,7 +283,7 @@ class FusedOptimizer(Optimizer):
                     param_state[name] = float(param_state[name])
 
     def _exported(self, state: State) -> State:
-        if not self._numbers:
+        if not self._numbers or not isinstance(state, dict):
             return state
         return {
             name: rl.tensor(float(value), dtype=number_dtype()) if name in self._numbers else value

@@ -214,7 +214,8 @@ class _Replay(TorchFunctionMode):
 
         def fresh(tensor: Tensor) -> Tensor:
             requires_grad, device = next(marks)
-            return tensor.to(device).detach().requires_grad_(requires_grad)
+            own = tensor.to(device).detach().requires_grad_(requires_grad)
+            return own.clone() if self.allow_mutation else own  # a leaf cannot be written to
 
         result = tree_map_only(Tensor, fresh, op.result)
         inputs, outputs = tensor_leaves((args, kwargs)), tensor_leaves(result)

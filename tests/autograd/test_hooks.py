@@ -207,7 +207,7 @@ def test_post_accumulate_hooks_are_for_leaves_and_return_nothing() -> None:
     with pytest.raises(RuntimeError, match="doesn't require gradient"):
         torch.ones(1).register_hook(print)
     x.register_post_accumulate_grad_hook(lambda t: 1)
-    with pytest.raises(TypeError, match="should return None"):
+    with pytest.raises(RuntimeError, match="should return None"):
         x.sum().backward()
 
 

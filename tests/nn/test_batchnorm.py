@@ -173,3 +173,10 @@ def test_subclasses_of_batch_norms_say_which_inputs_they_take() -> None:
         AnyDims(3)(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="4D"):
         torch.nn.BatchNorm2d(3)._check_input_dim(torch.zeros(2, 3))
+
+
+def test_an_old_state_without_a_count_keeps_the_count() -> None:
+    layer = nn.BatchNorm1d(2)
+    layer.num_batches_tracked = torch.tensor(10)
+    layer.load_state_dict({}, strict=False)
+    assert layer.num_batches_tracked == 10

@@ -89,3 +89,7 @@ def test_sizes_that_are_none_are_those_of_the_input() -> None:
     assert _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
     with pytest.raises(ValueError, match="at least 3"):
         _list_with_default([None, 5], [1, 2])
+
+
+def test_gradients_of_convolutions_are_found_through_the_functions() -> None:
+    assert F.grad.conv1d_input is torch.nn.grad.conv1d_input

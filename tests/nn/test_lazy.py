@@ -193,3 +193,11 @@ def test_an_input_without_samples_has_its_channels_first() -> None:
     layer = nn.LazyInstanceNorm2d()
     layer(torch.rand(3, 4, 5))
     assert layer.weight.shape == (3,)
+
+
+def test_a_lazy_buffer_is_a_buffer_when_it_is_assigned() -> None:
+    module = nn.Module()
+    module.steps = nn.UninitializedBuffer()
+    assert list(module._buffers) == ["steps"]
+    module.steps.materialize(4)
+    assert type(module.steps) is torch.Tensor and tuple(module.steps.shape) == (4,)

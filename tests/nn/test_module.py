@@ -702,3 +702,8 @@ def test_errors_name_methods_after_the_class_that_users_know() -> None:
     for name, call in calls.items():
         with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument"):
             call(color=1)
+
+
+def test_a_module_is_converted_in_place() -> None:
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        nn.Linear(1, 1).to("cpu", copy=True)

@@ -168,3 +168,10 @@ def test_adaptive_windows_may_be_none(size):
 def test_a_norm_of_zero_has_no_root() -> None:
     with pytest.raises(ValueError, match="lp_pool2d: norm_type must not be zero"):
         nn.functional.lp_pool2d(torch.ones(1, 4, 4), 0, 2)
+
+
+@pytest.mark.parametrize("kernel_size", [(), (2, 2, 2)])
+def test_unpooling_takes_as_many_numbers_as_dims(kernel_size: tuple[int, ...]) -> None:
+    places = torch.zeros(1, 1, 1, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="expected a number or 2 numbers"):
+        F.max_unpool2d(torch.ones(1, 1, 1), places, kernel_size)

@@ -59,8 +59,9 @@ def test_pretrained_table_is_shared_and_frozen_unless_told_otherwise() -> None:
 
 def test_bad_settings_and_indices_are_errors() -> None:
     for padding_idx in (3, -4):
-        with pytest.raises(ValueError, match=f"padding_idx {padding_idx} must be within"):
-            nn.Embedding(3, 2, padding_idx=padding_idx)
+        for layer in (nn.Embedding, nn.EmbeddingBag):
+            with pytest.raises(AssertionError, match=f"padding_idx {padding_idx} must be within"):
+                layer(3, 2, padding_idx=padding_idx)
     with pytest.raises(ValueError, match="expected to be 2-dimensional"):
         nn.Embedding.from_pretrained(torch.zeros(3))
     with pytest.raises(IndexError):

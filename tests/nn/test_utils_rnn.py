@@ -94,3 +94,9 @@ def test_total_length_must_suffice():
         rnn.pad_packed_sequence(packed, total_length=3)
     with pytest.raises(ValueError, match="always be on CPU"):
         rnn.PackedSequence(packed.data, packed.batch_sizes.to("meta"))
+
+
+def test_a_packed_sequence_without_elements_cannot_be_padded() -> None:
+    packed = rnn.PackedSequence(torch.randn(0, 5), torch.zeros(0, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="no elements"):
+        rnn.pad_packed_sequence(packed)

@@ -166,6 +166,15 @@ def test_hooks_run_around_a_step_and_can_be_removed() -> None:
     assert len(seen) == 3
 
 
+@pytest.mark.parametrize("kind", [Adam, torch.optim.NAdam, torch.optim.ASGD])
+def test_values_of_programs_in_the_state_are_saved_and_loaded(kind) -> None:
+    params = [torch.nn.Parameter(torch.ones(2))]
+    optimizer, other = kind(params), kind(params)
+    optimizer.state["seen"] = 3
+    other.load_state_dict(optimizer.state_dict())
+    assert other.state["seen"] == 3
+
+
 def test_a_pre_hook_can_replace_the_arguments_of_step() -> None:
     optimizer = SGD([with_grad()], lr=1.0)
     seen = []

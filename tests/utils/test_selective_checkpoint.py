@@ -177,6 +177,28 @@ def test_a_kept_result_that_was_written_is_refused() -> None:
     allowed = keeping([torch.sin], allow_cache_entry_mutation=True)
     checkpoint(function, x, use_reentrant=False, context_fn=allowed).sum().backward()
     assert torch.equal(x.grad, torch.autograd.grad(function(x).sum(), x)[0])
+    y = checkpoint(lambda x: x.sin().mul_(2).cos(), x, use_reentrant=False, context_fn=allowed)
+    y.sum().backward()
+
+
+def test_results_of_added_operators_are_kept() -> None:
+    calls = []
+
+    @torch.library.custom_op("tests::kept_sine", mutates_args=())
+    def kept_sine(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x)
+        return x.sin()
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    kept_sine.register_autograd(lambda ctx, g: g * ctx.saved_tensors[0].cos(), setup_context=setup)
+    x = leaf(3)
+    kept = keeping([torch.ops.tests.kept_sine.default])
+    y = checkpoint(lambda x: kept_sine(x).exp().sin(), x, use_reentrant=False, context_fn=kept)
+    y.sum().backward()
+    assert len(calls) == 1
+    assert torch.equal(x.grad, torch.autograd.grad(kept_sine(x).exp().sin().sum(), x)[0])
 
 
 def test_backward_twice_and_second_derivatives() -> None:

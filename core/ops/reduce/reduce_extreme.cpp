@@ -44,6 +44,12 @@ Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, 
   return call<"scatter_add_", Tensor>(zero, dim, at, g);
 }
 
+// Of the extreme of all elements: they share the gradient if they equal it, or are NaN as it is.
+Tensor extreme_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
+  Tensor equal = logical_or(input == result, isnan(input) & isnan(result));
+  return g * equal / sum(equal);
+}
+
 }  // namespace
 
 OP(max, "(Tensor input) -> Tensor", {
@@ -56,7 +62,7 @@ OP(max, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return extreme(Reduction::maximum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-                     return share_among_equal(g, input, result, {}, false);
+                     return extreme_grad(g, input, result);
                    })),
 })
 
@@ -95,7 +101,7 @@ OP(min, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return extreme(Reduction::minimum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-                     return share_among_equal(g, input, result, {}, false);
+                     return extreme_grad(g, input, result);
                    })),
 })
 

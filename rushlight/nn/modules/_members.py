@@ -6,6 +6,8 @@ become attributes, which is in _member_dicts.py.
 
 from __future__ import annotations
 
+import sys
+
 from rushlight import _C, Tensor
 from rushlight.nn.modules import _registration_hooks
 from rushlight.nn.modules._member_dicts import (
@@ -501,21 +503,28 @@ class Members(Instance):
             prefix: path of this module.
             remove_duplicate: whether a shared module comes only under its first path.
 
+        Raises:
+            RecursionError: if a module that is inside itself shall come under all its paths.
+
         Example:
             >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU()).named_modules()]
             ['', '0']
         """
         memo = set() if memo is None else memo
-        waiting: list[tuple[str, Any]] = [(prefix, self)]  # the next one last
+        waiting: list[tuple[str, Any, int]] = [(prefix, self, 0)]  # the next one last
         while waiting:
-            path, module = waiting.pop()
+            path, module, depth = waiting.pop()
             if module is None or module in memo:
                 continue
             if remove_duplicate:
                 memo.add(module)
+            elif depth > sys.getrecursionlimit():
+                raise RecursionError(
+                    f"named_modules: {path[:50]}... has no end. A module is inside itself."
+                )
             yield path, module
             for name, child in reversed(module._modules.items()):
-                waiting.append((f"{path}.{name}" if path else name, child))
+                waiting.append((f"{path}.{name}" if path else name, child, depth + 1))
 
 
 _C._show_as_dict(Members, attributes_of, set_attributes_of)

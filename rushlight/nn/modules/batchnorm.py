@@ -100,7 +100,8 @@ class _NormBase(Module):
         key = prefix + "num_batches_tracked"
         is_old = local_metadata.get("version", 1) < 2
         if is_old and self.num_batches_tracked is not None and key not in state_dict:
-            state_dict[key] = rl.tensor(0, dtype=rl.int64)
+            own = self.num_batches_tracked
+            state_dict[key] = own if own.device.type != "meta" else rl.tensor(0, dtype=rl.int64)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )

@@ -277,13 +277,16 @@ class Module(Stateful):
 
         Raises:
             TypeError: if dtype is neither floating nor complex.
+            RuntimeError: with copy=True, as a module is converted in place.
             NotImplementedError: if parameters are on meta, where they have no data to move.
 
         Example:
             >>> torch.nn.Linear(2, 3).to(torch.float64).weight.dtype == torch.float64
             True
         """
-        device, dtype, non_blocking, _, memory_format = read_target(args, kwargs)
+        device, dtype, non_blocking, copy, memory_format = read_target(args, kwargs)
+        if copy:
+            raise RuntimeError("Module.to does not accept copy. Use copy.deepcopy(module).to(...).")
         if dtype is not None and not _is_inexact(dtype):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "

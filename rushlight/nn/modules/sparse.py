@@ -28,7 +28,7 @@ class _Table(Module):
         if padding_idx is not None:
             check_sizes(self, padding_idx=padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
+                raise AssertionError(
                     f"{type(self).__name__}: padding_idx {padding_idx} must be within "
                     f"num_embeddings ({num_embeddings})."
                 )

@@ -259,6 +259,8 @@ def pad_packed_sequence(
         )
     data, batch_sizes, _, places = sequence
     longest = len(batch_sizes)
+    if not longest:
+        raise RuntimeError("pad_packed_sequence: the sequence has no elements.")
     if total_length is not None and total_length < longest:
         raise ValueError(
             "pad_packed_sequence: Expected total_length to be at least the length of the longest "

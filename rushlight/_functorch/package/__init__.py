@@ -21,6 +21,7 @@ from rushlight.func import (
     vjp,
     vmap,
 )
+from rushlight.fx.experimental.proxy_tensor import make_fx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = [
     "jvp",
     "make_functional",
     "make_functional_with_buffers",
+    "make_fx",
     "vjp",
     "vmap",
 ]
