@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rushlight.distributed.coalescing import *  # noqa: F403
     from rushlight.distributed.collectives import *  # noqa: F403
     from rushlight.distributed.constants import default_pg_timeout as default_pg_timeout
+    from rushlight.distributed.debug_level import *  # noqa: F403
     from rushlight.distributed.device_mesh import *  # noqa: F403
     from rushlight.distributed.errors import *  # noqa: F403
     from rushlight.distributed.file_store import *  # noqa: F403
@@ -59,6 +60,7 @@ _HOMES = (
     "subgroups",
     "device_mesh",
     "grad_bucket",
+    "debug_level",
 )
 
 

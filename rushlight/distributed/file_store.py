@@ -108,8 +108,8 @@ class FileStore(Store):
         self._read += len(data)
 
     def __del__(self) -> None:
-        if getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
-            return
+        if os is None or getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
+            return  # without os the interpreter is ending
         try:
             users = max(self._world_size, int(self.get(_OWN_KEYS[0])))
             if self.add(_OWN_KEYS[1], 1) >= users:

@@ -104,6 +104,13 @@ def default_group() -> ProcessGroup:
 _get_default_group = default_group  # the name that programs know it by
 
 
+def _get_default_store() -> Store:
+    """The store of the group of all processes."""
+    default_group()
+    assert _state.store is not None
+    return _state.store
+
+
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,

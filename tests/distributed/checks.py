@@ -369,6 +369,13 @@ def meshes(rank: int) -> None:
     flat = mesh._flatten()
     assert flat.mesh.tolist() == [0, 1, 2, 3] and mesh["dp_tp"] is flat
     assert mesh.get_group("dp_tp").size() == 4
+    wide = dist.init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("replicate", "shard", "cp"))
+    joined = wide["shard", "cp"]._flatten("shard_cp")
+    hybrid = wide["replicate", "shard_cp"]
+    assert hybrid.mesh.tolist() == [[0, 1], [2, 3]] and hybrid.get_coordinate() == divmod(rank, 2)
+    assert hybrid.get_group("shard_cp") is joined.get_group()
+    assert hybrid.get_group("replicate") is wide.get_group("replicate")
+    raised(KeyError, wide.__getitem__, ("cp", "shard_cp"))
     raised(RuntimeError, mesh.get_group)
     raised(KeyError, mesh.__getitem__, "pp")
     raised(RuntimeError, dist.init_device_mesh, "cpu", (5,))

@@ -323,6 +323,9 @@ def mistakes(mesh: Any) -> None:
     message = raised(RuntimeError, torch.add, x, torch.ones(4, 2))
     assert "got mixed torch.Tensor and DTensor" in message
     (x + torch.tensor(1.0)).sum().item()  # a number is no mistake
+    (x + torch.ones(1)).sum().item()
+    with mesh:
+        assert distribute_tensor(torch.ones(2)).device_mesh is mesh
     with implicit_replication():
         assert (x + torch.ones(2)).tolist() == [[2.0, 2.0]] * 4
     raised(RuntimeError, torch.add, x, torch.ones(2))

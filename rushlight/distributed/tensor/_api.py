@@ -16,7 +16,7 @@ import copy
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
-from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
 from rushlight.distributed.tensor._dtensor_spec import (
     DTensorSpec,
     gradient_placements,
@@ -388,11 +388,15 @@ def local_of(value: Any) -> Any:
 
 
 def mesh_of(function: str, mesh: DeviceMesh | None) -> DeviceMesh:
-    """Returns a mesh that must be given.
+    """Returns a mesh, that of the innermost with block if none is given.
 
     Raises:
-        RuntimeError: if it is None.
+        RuntimeError: if there is none.
     """
+    mesh = current_mesh() if mesh is None else mesh
     if mesh is None:
-        raise RuntimeError(f"{function}: needs a device_mesh. Make one with init_device_mesh.")
+        raise RuntimeError(
+            f"{function}: needs a device_mesh. Make one with init_device_mesh, and pass it or "
+            "enter it in a with block."
+        )
     return mesh
