@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rushlight.distributed.file_store import *  # noqa: F403
     from rushlight.distributed.gathering import *  # noqa: F403
     from rushlight.distributed.grad_bucket import GradBucket as GradBucket
+    from rushlight.distributed.group_calls import *  # noqa: F403
     from rushlight.distributed.groups import *  # noqa: F403
     from rushlight.distributed.groups import _rank_not_in_group as _rank_not_in_group
     from rushlight.distributed.objects import *  # noqa: F403
@@ -61,6 +62,7 @@ _HOMES = (
     "device_mesh",
     "grad_bucket",
     "debug_level",
+    "group_calls",
 )
 
 

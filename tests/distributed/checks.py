@@ -320,6 +320,63 @@ def groups(rank: int) -> None:
     dist.monitored_barrier()
 
 
+def methods(rank: int) -> None:
+    """Of a group; rank r has the number r + 1."""
+    size, group = dist.get_world_size(), dist.group.WORLD
+    last, total = size - 1, size * (size + 1) / 2
+
+    def own() -> torch.Tensor:
+        return torch.tensor([rank + 1.0])
+
+    def empty() -> list[torch.Tensor]:
+        return [torch.empty(1) for _ in range(size)]
+
+    x = own()
+    assert group.allreduce([x]).get_future().wait()[0] is x and x.item() == total
+    largest = dist.AllreduceOptions()
+    largest.reduceOp = dist.ReduceOp.MAX
+    x = own()
+    group.allreduce(x, largest).wait()
+    assert x.item() == size
+    xs = [own(), own()]
+    group.allreduce_coalesced(xs, dist.AllreduceCoalescedOptions()).wait()
+    assert [x.item() for x in xs] == [total] * 2
+    x = own()
+    group.broadcast([x], dist.BroadcastOptions(rootRank=last)).wait()
+    assert x.item() == size
+    x = own()
+    group.reduce([x], dist.ReduceOptions(rootRank=last)).wait()
+    assert x.item() == (total if rank == last else rank + 1)
+    everyone = [float(r + 1) for r in range(size)]
+    outputs = empty()
+    group.allgather(outputs, own()).wait()
+    assert [x.item() for x in outputs] == everyone
+    group.allgather([outputs], [own()]).wait()
+    assert [x.item() for x in outputs] == everyone
+    gathered = [empty()] if rank == last else []
+    group.gather(gathered, [own()], dist.GatherOptions(rootRank=last)).wait()
+    assert not gathered or [x.item() for x in gathered[0]] == everyone
+    x = torch.empty(1)
+    parts = [[own() * (r + 1) for r in range(size)]] if rank == last else []
+    group.scatter([x], parts, dist.ScatterOptions(rootRank=last)).wait()
+    assert x.item() == size * (rank + 1)
+    group.reduce_scatter([x], [[own() * (r + 1) for r in range(size)]]).wait()
+    assert x.item() == total * (rank + 1)
+    outputs = empty()
+    group.alltoall(outputs, [own() * (r + 1) for r in range(size)]).wait()
+    assert [x.item() for x in outputs] == [(r + 1.0) * (rank + 1) for r in range(size)]
+    swapped = torch.empty(size)
+    group.alltoall_base(swapped, torch.cat(parts[0]) if parts else torch.ones(size), [], []).wait()
+    work = group.send([own()], (rank + 1) % size, 3)
+    group.recv([x], (rank - 1) % size, 3).wait()
+    work.wait()
+    assert x.item() == (rank - 1) % size + 1
+    group.barrier().wait()
+    group.barrier(dist.BarrierOptions()).wait()
+    group.monitored_barrier()
+    raised(ValueError, group.allreduce, [own(), own()])
+
+
 def gradients(rank: int) -> None:
     """The sum over ranks of (rank + 1) * f(x).sum() is differentiated through each collective."""
     import rushlight.distributed.nn.functional as functional
@@ -428,6 +485,7 @@ EVERYTHING = [
     messages,
     objects,
     groups,
+    methods,
     gradients,
     functional,
 ]
