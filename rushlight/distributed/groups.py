@@ -255,12 +255,16 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leaves a group; without an argument, all of them.
 
     Raises:
-        ValueError: if there is no such group.
+        AssertionError: if there is none.
+        ValueError: if it is left already.
     """
     global _hook_before
     if group == GroupMember.NON_GROUP_MEMBER:
         return
-    group = default_group() if group is None else group
+    if group is None:
+        if not is_initialized():
+            raise AssertionError("destroy_process_group: there is no group. It was left already.")
+        group = default_group()
     if group.group_name not in _state.groups:
         raise ValueError("Invalid process group specified")
     if group is not _state.default:

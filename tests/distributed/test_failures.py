@@ -313,6 +313,11 @@ def test_starting_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not dist.is_initialized() and dist.is_available()
 
 
+def test_there_must_be_a_group_to_leave() -> None:
+    with pytest.raises(AssertionError, match="there is no group"):
+        dist.destroy_process_group()
+
+
 def test_debug_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "detail")
     dist.set_debug_level_from_env()
