@@ -21,6 +21,7 @@ from rushlight.distributed.tensor import (
     distribute_tensor,
 )
 from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
+from rushlight.distributed.tensor.debug import CommDebugMode
 from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 from rushlight.distributed.tensor.placement_types import _StridedShard
 
@@ -355,6 +356,23 @@ def mistakes(mesh: Any) -> None:
     assert x.numpy().shape == (4, 2) and x.stride() == (2, 1) and x.numel() == 8
 
 
+def counts(mesh: Any) -> None:
+    whole = [Replicate()] * (mesh.ndim - 1)
+    x = distribute_tensor(torch.ones(8, 8), mesh, [*whole, Shard(0)]).requires_grad_()
+    names = torch.ops.c10d_functional
+    with CommDebugMode() as comm:
+        x.redistribute(placements=[*whole, Replicate()]).sum().backward()
+        assert comm.get_total_counts() == comm.get_comm_counts()[names.all_gather_into_tensor] == 1
+        x.detach().redistribute(placements=[*whole, Shard(1)])
+        total = x.detach().sum(0)
+        total.redistribute(placements=[*whole, Shard(0)])
+        total.full_tensor()
+    found = comm.get_comm_counts()
+    for name in ("all_to_all_single", "reduce_scatter_tensor", "all_reduce"):
+        assert found[getattr(names, name)] == 1, name
+    assert comm.get_total_counts() == 4 and found[names.wait_tensor] == 0
+
+
 def places_of_parts(mesh: Any) -> None:
     whole = torch.arange(35).view(7, 5)
     for placements in layouts(mesh, 2, partial=False):
@@ -411,4 +429,5 @@ EVERYTHING = [
     factories,
     random_numbers,
     mistakes,
+    counts,
 ]
