@@ -356,6 +356,19 @@ def mistakes(mesh: Any) -> None:
     assert x.numpy().shape == (4, 2) and x.stride() == (2, 1) and x.numel() == 8
 
 
+def hooks(mesh: Any) -> None:
+    whole = [Replicate()] * (mesh.ndim - 1)
+    x = distribute_tensor(torch.ones(4, 8), mesh, [*whole, Shard(1)]).requires_grad_()
+    seen: list[Any] = []
+    x.register_hook(lambda grad: seen.append(grad))
+    x.register_hook(lambda grad: (grad * 2).redistribute(placements=[*whole, Replicate()]))
+    (x * 3).sum().backward()
+    (grad,) = seen
+    assert isinstance(grad, DTensor) and grad.placements == x.placements
+    near(grad, torch.full((4, 8), 3.0))
+    near(x.grad, torch.full((4, 8), 6.0))
+
+
 def counts(mesh: Any) -> None:
     whole = [Replicate()] * (mesh.ndim - 1)
     x = distribute_tensor(torch.ones(8, 8), mesh, [*whole, Shard(0)]).requires_grad_()
@@ -429,5 +442,6 @@ EVERYTHING = [
     factories,
     random_numbers,
     mistakes,
+    hooks,
     counts,
 ]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from rushlight.utils.hooks import RemovableHandle
+
 __all__ = ["DTensor", "wrap"]
 
 
@@ -336,6 +338,21 @@ class DTensor(Tensor):
             gradient = gradient.redistribute(placements=self._gradient_spec.placements)
             gradient = gradient._local_tensor
         super().backward(gradient, retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[[DTensor], Tensor | None]) -> RemovableHandle:
+        """Calls a function with the gradient, in the layout of grad, as Tensor.register_hook does.
+
+        What it returns is brought into that layout.
+        """
+        spec = self._gradient_spec
+
+        def on_part(grad: Tensor) -> Tensor | None:
+            made = hook(wrap(grad, spec))
+            if isinstance(made, DTensor):
+                made = made.redistribute(placements=spec.placements)._local_tensor
+            return made
+
+        return super().register_hook(on_part)
 
     def _as_parameter(self, requires_grad: bool) -> Parameter:
         """What nn.Parameter makes of it."""

@@ -39,3 +39,8 @@ class CommDebugMode:
         """Returns the numbers by the operator, such as torch.ops.c10d_functional.all_reduce."""
         counts = {getattr(ops.c10d_functional, name): n for name, n in self._counter.items()}
         return defaultdict(int, counts)
+
+    @property
+    def comm_counts(self) -> dict[Any, int]:
+        """What get_comm_counts returns."""
+        return self.get_comm_counts()
