@@ -177,6 +177,8 @@ def lobpcg(
     def matrices(t: Tensor | None) -> Any:
         if t is None:
             return [None] * math.prod(batch)
+        if not batch and t.dim() == 2:  # which may be sparse
+            return [t]
         return t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:]).unbind(0)
 
     with rl.no_grad():

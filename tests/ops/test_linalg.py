@@ -411,6 +411,15 @@ def test_lobpcg_finds_the_extreme_eigenvalues(generalized, largest) -> None:
     assert dense.requires_grad
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_lobpcg_of_a_sparse_matrix(layout: torch.layout) -> None:
+    torch.manual_seed(0)
+    A = torch.diag(torch.arange(1.0, 31, dtype=torch.float64)).to_sparse(layout=layout)
+    values, X = torch.lobpcg(A, k=2, tol=1e-10)
+    np.testing.assert_allclose(values.numpy(), [30, 29], rtol=1e-6)
+    assert (A @ X - X * values).abs().max() < 1e-4
+
+
 def test_results_have_names() -> None:
     a = torch.eye(2)
     assert type(torch.linalg.svd(a)).__name__ == "linalg_svd"
