@@ -420,6 +420,14 @@ def test_lobpcg_of_a_sparse_matrix(layout: torch.layout) -> None:
     assert (A @ X - X * values).abs().max() < 1e-4
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_pca_of_a_sparse_matrix(layout: torch.layout) -> None:
+    A = tensor_of(normal(20, 6)).relu()
+    expected = torch.linalg.svdvals(A - A.mean(0))[:3]
+    found = torch.pca_lowrank(A.to_sparse(layout=layout), q=6)[1][:3]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
 def test_results_have_names() -> None:
     a = torch.eye(2)
     assert type(torch.linalg.svd(a)).__name__ == "linalg_svd"
