@@ -428,6 +428,15 @@ def test_pca_of_a_sparse_matrix(layout: torch.layout) -> None:
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
 
 
+def test_norms_of_nothing_that_are_undefined() -> None:
+    for norm in (torch.norm, torch.linalg.norm, torch.linalg.vector_norm):
+        for order in (torch.inf, -torch.inf, -1):
+            with pytest.raises(RuntimeError, match="non-zero size"):
+                norm(torch.ones(0, 3), order, dim=0)
+    with pytest.raises(IndexError, match="non-zero size"):
+        torch.ones(0, 3).amax(0)
+
+
 def test_results_have_names() -> None:
     a = torch.eye(2)
     assert type(torch.linalg.svd(a)).__name__ == "linalg_svd"
