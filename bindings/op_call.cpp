@@ -222,14 +222,14 @@ void resize_out(const Tensor& out, const Tensor& result, const char* op) {
 void write_out(const Tensor& out, const Tensor& result, const char* op) {
   refuse_to_record(out.requires_grad(), op);
   check_rewrite(out, false);
+  CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
+        " can't be cast to the desired output type ", dtype_name(out.dtype()));
   if (out.is_sparse()) {
     CHECK(layout_of(result) == layout_of(out), op, ": the result has layout ",
           layout_name(layout_of(result)), ", but out has ", layout_name(layout_of(out)), ".");
     take_parts(out, result.dtype() == out.dtype() ? result : cast(result, out.dtype()));
   } else if (!result.is(out)) {
     CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
-    CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
-          " can't be cast to the desired output type ", dtype_name(out.dtype()));
     check_writable(out);
     if (!(out.sizes() == result.sizes())) resize_out(out, result, op);
     copy_into(out, result);

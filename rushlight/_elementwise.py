@@ -7,7 +7,10 @@ from functools import lru_cache
 from rushlight import _C
 
 # The op table has them as made of other ops.
-_OTHERS = {"detach", "empty_like", "full_like", "masked_fill", "ones_like", "zeros_like"}
+_OTHERS = {
+    "angle", "detach", "empty_like", "full_like", "masked_fill", "ones_like", "positive",
+    "zeros_like",
+}  # fmt: skip
 
 
 @lru_cache(None)

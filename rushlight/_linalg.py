@@ -109,7 +109,10 @@ def pca_lowrank(
         )
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A, q, niter, A.mean(-2, keepdim=True) if center else None)
+    if not center:
+        return svd_lowrank(A, q, niter)
+    is_dense = A.layout is rl.strided
+    return svd_lowrank(A, q, niter, A.mean(-2, True) if is_dense else A.sum(0).to_dense()[None] / m)
 
 
 # The largest or smallest eigenvalues
@@ -177,6 +180,8 @@ def lobpcg(
     def matrices(t: Tensor | None) -> Any:
         if t is None:
             return [None] * math.prod(batch)
+        if not batch and t.dim() == 2:  # which may be sparse
+            return [t]
         return t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:]).unbind(0)
 
     with rl.no_grad():

@@ -48,7 +48,10 @@ def _convert_indices_from_csr_to_coo(
 
 
 def _indices(data: Any) -> Tensor:
-    return data if isinstance(data, Tensor) else rl.as_tensor(data, dtype=rl.int64)
+    """Floats are cut off, as in PyTorch."""
+    if isinstance(data, Tensor) and not data.is_floating_point():
+        return data
+    return rl.as_tensor(data, dtype=rl.int64)
 
 
 def _values(data: Any, dtype: Any, device: Any) -> Tensor:

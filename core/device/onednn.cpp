@@ -207,6 +207,7 @@ bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
   if (!is_plain(p.a, p.m, p.k) || !is_plain(p.b, p.k, p.n) || !is_plain(p.c, p.m, p.n)) {
     return false;
   }
+  if (p.batch > 1 && p.a.batch == 0 && p.b.batch == 0) return false;  // it repeats no product
   LibraryThreads threads(is_worth_threads(double(p.batch) * p.m * p.n * p.k));
   PlanKey key{kMatmul, threads.count(), bias != nullptr, int64_t(p.dtype), int64_t(p.out_dtype)};
   for (float factor : {p.alpha, p.beta}) key.push_back(std::bit_cast<int32_t>(factor));

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = ["counters", "disable_cache_limit", "warn_once"]
 
@@ -14,9 +15,10 @@ counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 _warned: set[str] = set()
 
 
-def disable_cache_limit() -> AbstractContextManager[None]:
-    """A with block that changes nothing: no program is compiled once too often."""
-    return nullcontext()
+@contextmanager
+def disable_cache_limit() -> Iterator[None]:
+    """A with block or decorator that changes nothing: no program is compiled once too often."""
+    yield
 
 
 def warn_once(msg: str, stacklevel: int = 1) -> None:

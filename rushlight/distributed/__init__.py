@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from rushlight.distributed.coalescing import *  # noqa: F403
     from rushlight.distributed.collectives import *  # noqa: F403
     from rushlight.distributed.constants import default_pg_timeout as default_pg_timeout
+    from rushlight.distributed.debug_level import *  # noqa: F403
     from rushlight.distributed.device_mesh import *  # noqa: F403
     from rushlight.distributed.errors import *  # noqa: F403
     from rushlight.distributed.file_store import *  # noqa: F403
     from rushlight.distributed.gathering import *  # noqa: F403
     from rushlight.distributed.grad_bucket import GradBucket as GradBucket
+    from rushlight.distributed.group_calls import *  # noqa: F403
     from rushlight.distributed.groups import *  # noqa: F403
     from rushlight.distributed.groups import _rank_not_in_group as _rank_not_in_group
     from rushlight.distributed.objects import *  # noqa: F403
@@ -59,6 +61,8 @@ _HOMES = (
     "subgroups",
     "device_mesh",
     "grad_bucket",
+    "debug_level",
+    "group_calls",
 )
 
 

@@ -14,6 +14,12 @@ _SCHEMAS = (
     "_c10d_functional::wait_tensor(Tensor tensor) -> Tensor",
     "c10d::scatter_(Tensor[] output_tensors, Any input_tensors, Any process_group, int root_rank, "
     "bool asyncOp, int timeout) -> Any",
+    "c10d_functional::all_reduce(Tensor self, str reduceOp, str tag, int[] ranks, int group_size) "
+    "-> Tensor",
+    "c10d_functional::all_to_all_single(Tensor input, SymInt[]? output_split_sizes, "
+    "SymInt[]? input_split_sizes, str tag, int[] ranks, int group_size) -> Tensor",
+    "c10d_functional::reduce_scatter_tensor(Tensor input, str reduceOp, str tag, int[] ranks, "
+    "int group_size) -> Tensor",
     "c10d_functional::all_gather_into_tensor(Tensor shard, str tag, int[] ranks, int group_size) "
     "-> Tensor",
     "c10d_functional::wait_tensor(Tensor self) -> Tensor",

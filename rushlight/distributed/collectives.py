@@ -71,7 +71,7 @@ def barrier(
     if ranks is None:
         return None
     device = None if not device_ids else rl.device("cuda", device_ids[0]).index
-    return ranks.barrier(None if timeout is None else seconds_of(timeout), async_op, device)
+    return ranks.wait_for_all(None if timeout is None else seconds_of(timeout), async_op, device)
 
 
 def broadcast(

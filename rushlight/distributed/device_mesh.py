@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
+_entered: list[DeviceMesh] = []  # by with blocks, the innermost last
+
+
+def current_mesh() -> DeviceMesh | None:
+    """Returns the mesh of the innermost with block."""
+    return _entered[-1] if _entered else None
+
 
 class DeviceMesh:
     """An array of ranks. Ranks that differ along one dim alone are in one group.
@@ -83,6 +90,7 @@ class DeviceMesh:
         self.mesh_dim_names = tuple(names) if names else None
         self._root = self if root is None else root
         self._flattened: dict[str, DeviceMesh] = {}
+        self._joined: tuple[str, ...] = ()  # the dims that were made one, in a flattened mesh
         self._groups: list[ProcessGroup] = []
         places = (ranks == get_rank()).nonzero().tolist()
         self._place = tuple(places[0]) if places else None
@@ -162,16 +170,23 @@ class DeviceMesh:
             return self
         if len(names) == 1 and names[0] in self._root._flattened:
             return self._root._flattened[names[0]]
-        if any(name not in self.mesh_dim_names for name in names) or len(set(names)) < len(names):
+        flat = self._root._flattened
+        own = [own for name in names for own in (flat[name]._joined if name in flat else [name])]
+        if any(name not in self.mesh_dim_names for name in own) or len(set(own)) < len(own):
             raise KeyError(
                 f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are "
-                f"{[*self.mesh_dim_names, *self._root._flattened]}."
+                f"{[*self.mesh_dim_names, *flat]}, each dim once."
             )
-        dims = [self.mesh_dim_names.index(name) for name in names]
+        dims = [self.mesh_dim_names.index(name) for name in own]
         others = [dim for dim in range(self.ndim) if dim not in dims]
         part = self.mesh.permute(*others, *dims)
         part = part[tuple(self._place[dim] if self._place else 0 for dim in others)]
-        groups = [self._groups[dim] for dim in dims]
+        sizes = [
+            flat[name].size() if name in flat else self.size(self.mesh_dim_names.index(name))
+            for name in names
+        ]
+        part = part.reshape(sizes)
+        groups = [self.get_group(name) for name in names]
         return self._made(self._root, part, names, groups)
 
     def _flatten(
@@ -188,6 +203,7 @@ class DeviceMesh:
         if name not in self._root._flattened:
             flat = self._made(self._root, self.mesh.flatten(), (name,), [])
             flat._groups = [flat._group_along(0)]
+            flat._joined = self.mesh_dim_names
             self._root._flattened[name] = flat
         return self._root._flattened[name]
 
@@ -245,10 +261,12 @@ class DeviceMesh:
         return self._place
 
     def __enter__(self) -> DeviceMesh:
+        """Makes this the mesh of functions that are given none."""
+        _entered.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        _entered.pop()
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, DeviceMesh) and self._key() == other._key())

@@ -49,8 +49,11 @@ class FileStore(Store):
         """Where the file is."""
         return self._path
 
+    def clone(self) -> FileStore:
+        return self
+
     def num_keys(self) -> int:
-        return len(self.list_keys())
+        return len(self.list_keys()) + 1  # PyTorch counts one of its own
 
     def list_keys(self) -> list[str]:
         return [key for key in super().list_keys() if key not in _OWN_KEYS]
@@ -105,10 +108,11 @@ class FileStore(Store):
         self._read += len(data)
 
     def __del__(self) -> None:
-        if getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
-            return
+        if os is None or getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
+            return  # without os the interpreter is ending
         try:
-            if self.add(_OWN_KEYS[1], 1) >= self._world_size:
+            users = max(self._world_size, int(self.get(_OWN_KEYS[0])))
+            if self.add(_OWN_KEYS[1], 1) >= users:
                 os.unlink(self._path)
         except (OSError, DistStoreError):
             pass  # the folder is gone already

@@ -104,6 +104,13 @@ def default_group() -> ProcessGroup:
 _get_default_group = default_group  # the name that programs know it by
 
 
+def _get_default_store() -> Store:
+    """The store of the group of all processes."""
+    default_group()
+    assert _state.store is not None
+    return _state.store
+
+
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
@@ -248,12 +255,16 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leaves a group; without an argument, all of them.
 
     Raises:
-        ValueError: if there is no such group.
+        AssertionError: if there is none.
+        ValueError: if it is left already.
     """
     global _hook_before
     if group == GroupMember.NON_GROUP_MEMBER:
         return
-    group = default_group() if group is None else group
+    if group is None:
+        if not is_initialized():
+            raise AssertionError("destroy_process_group: there is no group. It was left already.")
+        group = default_group()
     if group.group_name not in _state.groups:
         raise ValueError("Invalid process group specified")
     if group is not _state.default:

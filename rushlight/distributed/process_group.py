@@ -24,6 +24,7 @@ from rushlight.distributed.backend import Backend, BackendConfig
 from rushlight.distributed.calls import Call, DifferentCalls
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.errors import DistBackendError, DistError
+from rushlight.distributed.group_calls import GroupCalls
 from rushlight.distributed.reduction import ReduceOp, check_reducible
 from rushlight.distributed.work import Work, Worker
 
@@ -44,7 +45,7 @@ _TRANSPORT = "RUSHLIGHT_TRANSPORT"  # of the environment: "shared_memory", "tcp"
 _groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
 
 
-class ProcessGroup:
+class ProcessGroup(GroupCalls):
     """Some ranks of a job; init_process_group and new_group make them.
 
     Args:
@@ -225,7 +226,7 @@ class ProcessGroup:
             self.way.give_up(f"{type(error).__name__}: {error}")
             raise
 
-    def barrier(
+    def wait_for_all(
         self, timeout: float | None = None, async_op: bool = False, device: int | None = None
     ) -> Work | None:
         """Waits for all ranks; with the backend "nccl" for the collectives of a GPU, too."""

@@ -120,8 +120,16 @@ def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> 
     # The launcher may have the store, which then outlives the ranks, and those started before.
     of_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     has_store = rank == 0 and not of_launcher
+    use_libuv = query.get("use_libuv", os.environ.get("USE_LIBUV", "1")) == "1"
     store: Store = TCPStore(
-        host, port, size, has_store, timeout, not of_launcher, multi_tenant=True
+        host,
+        port,
+        size,
+        has_store,
+        timeout,
+        not of_launcher,
+        multi_tenant=True,
+        use_libuv=use_libuv,
     )
     if of_launcher:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

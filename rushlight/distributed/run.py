@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from datetime import timedelta
@@ -51,6 +52,32 @@ _OUTPUTS = ("stdout", "stderr")
 _GRACE = 30.0  # seconds between asking a process to end and ending it
 
 
+_UNUSED = "accepted for PyTorch's sake"
+_UNUSED_OPTIONS = (
+    "--duplicate-stderr-filters",
+    "--duplicate-stdout-filters",
+    "--event-log-handler",
+    "--local-addr",
+    "--logs-specs",
+    "--numa-binding",
+    "--signals-to-handle",
+    "--start-method",
+)
+
+
+def _streams(text: str) -> dict[int, int]:
+    """Which outputs, by LOCAL_RANK; -1 stands for all others."""
+    pairs = [pair.rpartition(":") for pair in text.split(",")]
+    streams = {int(rank or -1): int(bits) for rank, _, bits in pairs}
+    if not all(0 <= bits <= 3 for bits in streams.values()):
+        raise ValueError
+    return streams
+
+
+def _ranks(text: str) -> set[int]:
+    return {int(rank) for rank in text.split(",")}
+
+
 def get_args_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line; options may be written with - or _."""
     parser = argparse.ArgumentParser(
@@ -74,17 +101,18 @@ def get_args_parser() -> argparse.ArgumentParser:
     add("--max-restarts", type=int, default=0, help="how often all may be started again")
     add("--monitor-interval", type=float, default=0.1, help="seconds between looks at them")
     add("--role", default="default", help="ROLE_NAME of the processes")
-    add("--log-dir", default="", help="folder of what --redirects sends to files")
-    add(
-        "--redirects",
-        "-r",
-        type=int,
-        choices=range(4),
-        default=0,
-        help="1 stdout, 2 stderr, 3 both",
-    )
+    add("--log-dir", default="", help="folder of what --redirects and --tee send to files")
+    which = "1 stdout, 2 stderr, 3 both; or by LOCAL_RANK: 0:3,1:2"
+    add("--redirects", "-r", type=_streams, default={}, help=which)
+    add("--tee", "-t", type=_streams, default={}, help="to files and the terminal: " + which)
+    add("--local-ranks-filter", type=_ranks, default=None, help="LOCAL_RANKs to be seen: 0,1")
+    add("--virtual-local-rank", action="store_true", help="each sees its GPU alone, as number 0")
+    add("--shutdown-timeout", type=float, default=_GRACE, help="seconds that they have to end")
     add("--module", "-m", action="store_true", help="the program is a module, as for python -m")
     add("--no-python", action="store_true", help="the program is run without Python")
+    add("--run-path", action="store_true", help=_UNUSED)
+    for name in _UNUSED_OPTIONS:
+        add(name, help=_UNUSED)
     parser.add_argument("training_script", help="the program")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
     return parser
@@ -117,6 +145,21 @@ def _processes(text: str) -> int:
     return gpus or len(os.sched_getaffinity(0))
 
 
+def _named(streams: dict[int, int], local_rank: int) -> list[str]:
+    """The outputs of a process that an option names."""
+    bits = streams.get(local_rank, streams.get(-1, 0))
+    return [name for i, name in enumerate(_OUTPUTS) if bits & (i + 1)]
+
+
+def _copy_lines(source: Any, path: str, terminal: int, label: bytes) -> None:
+    """Sends an output to a file and, with a label before each line, to the terminal."""
+    with source, open(path, "wb") as file:
+        for line in source:
+            file.write(line)
+            file.flush()
+            os.write(terminal, label + line)
+
+
 class Job:
     """The processes of this machine, and what the launchers of all machines tell each other."""
 
@@ -130,8 +173,9 @@ class Job:
             raise ValueError(f"run: --nnodes {self._nodes} needs --node-rank on each machine.")
         if not 0 <= self._node < self._nodes:
             raise ValueError(f"run: --node-rank {self._node} is not from 0 to {self._nodes - 1}.")
-        if args.redirects and not args.log_dir:
-            raise ValueError("run: --redirects needs --log-dir, the folder of its files.")
+        for name in ("redirects", "tee"):
+            if getattr(args, name) and not args.log_dir:
+                raise ValueError(f"run: --{name} needs --log-dir, the folder of its files.")
         host, port = args.master_addr, args.master_port
         if args.standalone:
             host, port = _LOCALHOST, 0
@@ -150,6 +194,7 @@ class Job:
         self._store: Store = PrefixStore("launchers", self._tcp)
         self._folder = tempfile.mkdtemp(prefix="rushlight-run-")
         self._running: dict[int, Process] = {}
+        self._copiers: list[threading.Thread] = []
 
     def run(self) -> None:
         """Runs all processes to their end.
@@ -172,6 +217,8 @@ class Job:
                 raise ChildFailedError(self._program(), failures)
         finally:
             self._end(list(self._running.values()))
+            for copier in self._copiers:
+                copier.join(self._args.shutdown_timeout)
             shutil.rmtree(self._folder, ignore_errors=True)
             self._leave()
 
@@ -196,17 +243,28 @@ class Job:
 
     def _start(self, local_rank: int, attempt: int) -> Process:
         """Starts one process."""
+        shown = self._args.local_ranks_filter
+        is_shown = shown is None or local_rank in shown
+        outputs: dict[str, Any] = {} if is_shown else dict.fromkeys(_OUTPUTS, subprocess.DEVNULL)
+        doubled = _named(self._args.tee, local_rank) if is_shown else []
         with contextlib.ExitStack() as files:
-            outputs = {
-                name: files.enter_context(open(path, "wb"))
-                for name, path in self._output_files(local_rank, attempt).items()
-            }
-            return subprocess.Popen(
+            paths = self._output_files(local_rank, attempt)
+            for name in paths.keys() - doubled:
+                outputs[name] = files.enter_context(open(paths[name], "wb"))
+            outputs |= dict.fromkeys(doubled, subprocess.PIPE)
+            process = subprocess.Popen(
                 self._command(local_rank),
                 env=self._environment(local_rank, attempt),
                 stdout=outputs.get("stdout"),
                 stderr=outputs.get("stderr"),
             )
+        label = f"[{self._args.role}{local_rank}]:".encode()
+        for name in doubled:
+            ends = getattr(process, name), paths[name], getattr(sys, name).fileno(), label
+            copier = threading.Thread(target=_copy_lines, args=ends, daemon=True)
+            copier.start()
+            self._copiers.append(copier)
+        return process
 
     def _all_machines_ended(self, attempt: int) -> bool:
         """Whether the processes of all machines ended well, as those of this one did."""
@@ -236,9 +294,12 @@ class Job:
         return sorted(failures, key=lambda failure: "DistNetworkError" in failure[2])
 
     def _output_files(self, local_rank: int, attempt: int) -> dict[str, str]:
-        """Where the outputs of a process go that --redirects names."""
+        """Where the outputs of a process go that --redirects or --tee names."""
         place = (self._args.log_dir, self._name, f"attempt_{attempt}", str(local_rank))
-        names = [name for i, name in enumerate(_OUTPUTS) if self._args.redirects & (i + 1)]
+        redirected, doubled = (
+            _named(streams, local_rank) for streams in (self._args.redirects, self._args.tee)
+        )
+        names = [name for name in _OUTPUTS if name in redirected + doubled]
         if names:
             os.makedirs(os.path.join(*place), exist_ok=True)
         return {name: os.path.join(*place, f"{name}.log") for name in names}
@@ -279,13 +340,16 @@ class Job:
             "TORCHELASTIC_USE_AGENT_STORE": True,
             ERROR_FILE: self._error_file(rank, attempt),
         }
+        if self._args.virtual_local_rank:
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+            gpu = visible[local_rank] if local_rank < len(visible) else ""
+            places |= {"LOCAL_RANK": 0, "CUDA_VISIBLE_DEVICES": gpu or local_rank}
         return os.environ | {name: str(value) for name, value in places.items()}
 
-    @staticmethod
-    def _end(processes: list[Process]) -> None:
+    def _end(self, processes: list[Process]) -> None:
         for process in processes:
             process.terminate()
-        end = time.monotonic() + _GRACE
+        end = time.monotonic() + self._args.shutdown_timeout
         for process in processes:
             try:
                 process.wait(max(0.0, end - time.monotonic()))

@@ -220,7 +220,13 @@ class Store:
 
     def append(self, key: str, value: str | bytes) -> None:
         """Puts bytes behind those of a key."""
-        self._call("append", key, value)
+        if self.has_extended_api():
+            self._call("append", key, value)
+            return
+        value = encoded(value)
+        before = self.compare_set(key, b"", b"")
+        while (now := self.compare_set(key, before, before + value)) != before + value:
+            before = now
 
     def compare_set(
         self, key: str, expected_value: str | bytes, desired_value: str | bytes
@@ -247,6 +253,29 @@ class Store:
             DistStoreError: if they are not set in time.
         """
         self._call("wait", *keys, timeout=timeout)
+
+    def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
+        """Waits until world_size callers have come to the barrier of this key.
+
+        Raises:
+            DistStoreError: if they do not come in time.
+        """
+        arrived = self.add(f"{key}/arrived", 1)
+        done = f"{key}/done {(arrived - 1) // world_size}"
+        if arrived % world_size == 0:
+            self.set(done, "")
+            return
+        try:
+            self.wait([done]) if timeout is None else self.wait([done], timeout)
+        except DistStoreError as error:
+            arrived = (self.add(f"{key}/arrived", 0) - 1) % world_size + 1
+            raise DistStoreError(
+                f"barrier timeout: {arrived} of {world_size} callers came to {key!r}. {error}"
+            ) from None
+
+    def clone(self) -> Store:
+        """Returns a store of the same table, for another thread to wait in."""
+        raise NotImplementedError(f"{type(self).__name__}.clone: this store does not have it.")
 
     def multi_get(self, keys: list[str]) -> list[bytes]:
         """Returns the values of several keys, waiting for them."""
@@ -295,8 +324,8 @@ class Store:
         return int(self._call("queue_len", key))
 
     def has_extended_api(self) -> bool:
-        """Returns whether append, multi_get and multi_set exist."""
-        return True
+        """Returns whether append, multi_get and multi_set are single operations of this store."""
+        return type(self)._call is not Store._call
 
 
 class HashStore(Store):
@@ -306,6 +335,9 @@ class HashStore(Store):
         super().__init__()
         self._table: Table = {}
         self._changed = threading.Condition()
+
+    def clone(self) -> HashStore:
+        return self
 
     def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
         seconds = seconds_of(self._timeout if timeout is None else timeout)
@@ -340,6 +372,9 @@ class PrefixStore(Store):
 
     def __init__(self, prefix: str, store: Store) -> None:
         super().__init__()
+        if not isinstance(store, Store):
+            kind = ValueError if store is None else TypeError
+            raise kind(f"PrefixStore: store must be a Store, not {store!r}.")
         self._prefix = prefix
         self._store = store
 
@@ -359,7 +394,7 @@ class PrefixStore(Store):
         return f"{self._prefix}/{key}"
 
     def set(self, key: str, value: str | bytes) -> None:
-        self._store.set(self._key(key), value)
+        self._store.set(self._key(key), encoded(value))
 
     def get(self, key: str) -> bytes:
         return self._store.get(self._key(key))
@@ -368,12 +403,17 @@ class PrefixStore(Store):
         return self._store.add(self._key(key), value)
 
     def append(self, key: str, value: str | bytes) -> None:
-        self._store.append(self._key(key), value)
+        if self._store.has_extended_api():
+            self._store.append(self._key(key), encoded(value))
+        else:
+            super().append(key, value)
 
     def compare_set(
         self, key: str, expected_value: str | bytes, desired_value: str | bytes
     ) -> bytes:
-        return self._store.compare_set(self._key(key), expected_value, desired_value)
+        return self._store.compare_set(
+            self._key(key), encoded(expected_value), encoded(desired_value)
+        )
 
     def delete_key(self, key: str) -> bool:
         return self._store.delete_key(self._key(key))
@@ -385,6 +425,18 @@ class PrefixStore(Store):
         named = [self._key(key) for key in keys]
         self._store.wait(named) if timeout is None else self._store.wait(named, timeout)
 
+    def clone(self) -> PrefixStore:
+        return PrefixStore(self._prefix, self._store.clone())
+
+    def multi_get(self, keys: list[str]) -> list[bytes]:
+        return self._store.multi_get([self._key(key) for key in keys])
+
+    def multi_set(self, keys: list[str], values: list[str] | list[bytes]) -> None:
+        self._store.multi_set([self._key(key) for key in keys], [encoded(v) for v in values])
+
+    def has_extended_api(self) -> bool:
+        return self._store.has_extended_api()
+
     def num_keys(self) -> int:
         return self._store.num_keys()
 
@@ -393,7 +445,7 @@ class PrefixStore(Store):
         return [key[len(start) :] for key in self._store.list_keys() if key.startswith(start)]
 
     def queue_push(self, key: str, value: str | bytes) -> None:
-        self._store.queue_push(self._key(key), value)
+        self._store.queue_push(self._key(key), encoded(value))
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         return self._store.queue_pop(self._key(key), block)

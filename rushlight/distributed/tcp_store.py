@@ -25,6 +25,7 @@ from rushlight.distributed.store import HashStore, LateError, Store, encoded, se
 __all__ = ["TCPStore"]
 
 _MOST = 1 << 30  # bytes of a request: more is a stranger who speaks another language
+_BACKLOG = 1024
 _DONE, _FAILED, _LATE = b"\0", b"\1", b"\2"
 _GRACE = 10  # seconds that an answer may take longer than it was asked to wait
 
@@ -42,9 +43,12 @@ class TCPStore(Store):
         multi_tenant: whether stores of this process with the same port share a server, which then
             stays as long as the process does.
         master_listen_fd: a socket that listens already, for the master.
-        use_libuv: ignored; it chooses between PyTorch's two servers.
+        use_libuv: kept as libuvBackend; it chooses between PyTorch's two servers.
+
+    Where the launcher has the table, at the port in MASTER_PORT, a master is a client of it.
 
     Raises:
+        ValueError: if world_size is 0.
         DistNetworkError: if the master cannot be reached in time, or the port is taken.
 
     Example:
@@ -66,11 +70,14 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         super().__init__()
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
         self.set_timeout(timeout)
+        self.libuvBackend = use_libuv
         self._host = host_name
         self._connections = threading.local()
         self._is_master = is_master
-        if is_master:
+        if is_master and not _is_of_launcher(port):
             server = _Server.started(port, multi_tenant, master_listen_fd)
             port = server.port
             if not multi_tenant:
@@ -97,11 +104,13 @@ class TCPStore(Store):
     def _wait_for_workers(self, world_size: int, seconds: float) -> None:
         end = time.monotonic() + seconds
         here = self.add("init/", 1)
-        if here >= world_size:
-            self.set("init/all", "")
-        elif self._is_master:
+        if not self._is_master:
+            if here == world_size:
+                self.set("init/all", "")
+        elif here < world_size:
             try:
                 self.wait(["init/all"], timedelta(seconds=max(0.0, end - time.monotonic())))
+                self.delete_key("init/all")  # "init/" alone stays, as num_keys documents
             except DistStoreError:
                 here = self.add("init/", 0)
                 raise DistStoreError(
@@ -110,10 +119,11 @@ class TCPStore(Store):
                 ) from None
 
     def num_keys(self) -> int:
-        return super().num_keys() - self.check(["init/all"])
+        """Returns how many keys there are, that of the processes that joined included."""
+        return super().num_keys()
 
-    def list_keys(self) -> list[str]:
-        return [key for key in super().list_keys() if not key.startswith("init/")]
+    def clone(self) -> TCPStore:
+        return TCPStore(self._host, self._port, timeout=self._timeout, use_libuv=self.libuvBackend)
 
     def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
         seconds = seconds_of(self._timeout if timeout is None else timeout)
@@ -148,6 +158,12 @@ class TCPStore(Store):
 
     def _close(self) -> None:
         self._connections.owner = self._connections.pid = None
+
+
+def _is_of_launcher(port: int) -> bool:
+    """Whether the launcher of this process has a table at this port."""
+    has_table = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") in ("True", "1")
+    return has_table and os.environ.get("MASTER_PORT") == str(port)
 
 
 class _Connection:
@@ -208,6 +224,7 @@ class _Server:
         try:
             if listen_fd is not None:
                 self._listener = socket.socket(fileno=listen_fd)
+                self._listener.listen(_BACKLOG)
             else:
                 self._listener = _listening(port)
         except OSError as error:
@@ -268,8 +285,8 @@ def _listening(port: int) -> socket.socket:
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(
-                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024
+                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
             )
         except OSError:
             pass  # version 6 may be switched off; what else is wrong shows below
-    return socket.create_server(("", port), backlog=1024)
+    return socket.create_server(("", port), backlog=_BACKLOG)

@@ -8,6 +8,8 @@ mask and takes over ops. Where the mask is False, data and gradient may be anyth
 
 from __future__ import annotations
 
+import warnings
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._elementwise import is_elementwise
@@ -72,6 +74,12 @@ class MaskedTensor(Tensor):
 
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
         _check(data, mask)
+        if data.requires_grad:
+            warnings.warn(
+                "It is not recommended to create a MaskedTensor with a tensor that requires_grad: "
+                "no gradient reaches it. Use as_masked_tensor, or data.detach().clone().",
+                stacklevel=2,
+            )
         made: Any = _masked(data.detach().clone(), mask.clone())
         return made.requires_grad_(requires_grad)
 

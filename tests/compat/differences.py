@@ -47,7 +47,6 @@ ACCEPTED = [
     (ANY, "^IndexError: .*index .* is out of ", "^(RuntimeError|IndexError)"),
     ("slice_", "^ValueError: .*step must be positive", RUNTIME),
     (ANY, "^OutOfMemoryError", RUNTIME),
-    ("norm", "^IndexError: .*reduction dim", RUNTIME),
     # What we take and PyTorch does not
     # A number stands for a tensor in all ops of elements, in any place: torch.eq(2, x).
     (ANY, GIVES, "^TypeError: .*must be Tensor, not (int|float|bool|complex|numpy)"),

@@ -320,6 +320,63 @@ def groups(rank: int) -> None:
     dist.monitored_barrier()
 
 
+def methods(rank: int) -> None:
+    """Of a group; rank r has the number r + 1."""
+    size, group = dist.get_world_size(), dist.group.WORLD
+    last, total = size - 1, size * (size + 1) / 2
+
+    def own() -> torch.Tensor:
+        return torch.tensor([rank + 1.0])
+
+    def empty() -> list[torch.Tensor]:
+        return [torch.empty(1) for _ in range(size)]
+
+    x = own()
+    assert group.allreduce([x]).get_future().wait()[0] is x and x.item() == total
+    largest = dist.AllreduceOptions()
+    largest.reduceOp = dist.ReduceOp.MAX
+    x = own()
+    group.allreduce(x, largest).wait()
+    assert x.item() == size
+    xs = [own(), own()]
+    group.allreduce_coalesced(xs, dist.AllreduceCoalescedOptions()).wait()
+    assert [x.item() for x in xs] == [total] * 2
+    x = own()
+    group.broadcast([x], dist.BroadcastOptions(rootRank=last)).wait()
+    assert x.item() == size
+    x = own()
+    group.reduce([x], dist.ReduceOptions(rootRank=last)).wait()
+    assert x.item() == (total if rank == last else rank + 1)
+    everyone = [float(r + 1) for r in range(size)]
+    outputs = empty()
+    group.allgather(outputs, own()).wait()
+    assert [x.item() for x in outputs] == everyone
+    group.allgather([outputs], [own()]).wait()
+    assert [x.item() for x in outputs] == everyone
+    gathered = [empty()] if rank == last else []
+    group.gather(gathered, [own()], dist.GatherOptions(rootRank=last)).wait()
+    assert not gathered or [x.item() for x in gathered[0]] == everyone
+    x = torch.empty(1)
+    parts = [[own() * (r + 1) for r in range(size)]] if rank == last else []
+    group.scatter([x], parts, dist.ScatterOptions(rootRank=last)).wait()
+    assert x.item() == size * (rank + 1)
+    group.reduce_scatter([x], [[own() * (r + 1) for r in range(size)]]).wait()
+    assert x.item() == total * (rank + 1)
+    outputs = empty()
+    group.alltoall(outputs, [own() * (r + 1) for r in range(size)]).wait()
+    assert [x.item() for x in outputs] == [(r + 1.0) * (rank + 1) for r in range(size)]
+    swapped = torch.empty(size)
+    group.alltoall_base(swapped, torch.cat(parts[0]) if parts else torch.ones(size), [], []).wait()
+    work = group.send([own()], (rank + 1) % size, 3)
+    group.recv([x], (rank - 1) % size, 3).wait()
+    work.wait()
+    assert x.item() == (rank - 1) % size + 1
+    group.barrier().wait()
+    group.barrier(dist.BarrierOptions()).wait()
+    group.monitored_barrier()
+    raised(ValueError, group.allreduce, [own(), own()])
+
+
 def gradients(rank: int) -> None:
     """The sum over ranks of (rank + 1) * f(x).sum() is differentiated through each collective."""
     import rushlight.distributed.nn.functional as functional
@@ -369,6 +426,13 @@ def meshes(rank: int) -> None:
     flat = mesh._flatten()
     assert flat.mesh.tolist() == [0, 1, 2, 3] and mesh["dp_tp"] is flat
     assert mesh.get_group("dp_tp").size() == 4
+    wide = dist.init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("replicate", "shard", "cp"))
+    joined = wide["shard", "cp"]._flatten("shard_cp")
+    hybrid = wide["replicate", "shard_cp"]
+    assert hybrid.mesh.tolist() == [[0, 1], [2, 3]] and hybrid.get_coordinate() == divmod(rank, 2)
+    assert hybrid.get_group("shard_cp") is joined.get_group()
+    assert hybrid.get_group("replicate") is wide.get_group("replicate")
+    raised(KeyError, wide.__getitem__, ("cp", "shard_cp"))
     raised(RuntimeError, mesh.get_group)
     raised(KeyError, mesh.__getitem__, "pp")
     raised(RuntimeError, dist.init_device_mesh, "cpu", (5,))
@@ -421,6 +485,7 @@ EVERYTHING = [
     messages,
     objects,
     groups,
+    methods,
     gradients,
     functional,
 ]

@@ -21,6 +21,7 @@ from rushlight.distributed.tensor import (
     distribute_tensor,
 )
 from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
+from rushlight.distributed.tensor.debug import CommDebugMode
 from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 from rushlight.distributed.tensor.placement_types import _StridedShard
 
@@ -323,6 +324,9 @@ def mistakes(mesh: Any) -> None:
     message = raised(RuntimeError, torch.add, x, torch.ones(4, 2))
     assert "got mixed torch.Tensor and DTensor" in message
     (x + torch.tensor(1.0)).sum().item()  # a number is no mistake
+    (x + torch.ones(1)).sum().item()
+    with mesh:
+        assert distribute_tensor(torch.ones(2)).device_mesh is mesh
     with implicit_replication():
         assert (x + torch.ones(2)).tolist() == [[2.0, 2.0]] * 4
     raised(RuntimeError, torch.add, x, torch.ones(2))
@@ -350,6 +354,36 @@ def mistakes(mesh: Any) -> None:
     assert len({Shard(0), Shard(0), Partial(), Partial("avg")}) == 3
     assert bool((x == 1).all()) and float(x.sum()) == 8 and int(x.max()) == 1
     assert x.numpy().shape == (4, 2) and x.stride() == (2, 1) and x.numel() == 8
+
+
+def hooks(mesh: Any) -> None:
+    whole = [Replicate()] * (mesh.ndim - 1)
+    x = distribute_tensor(torch.ones(4, 8), mesh, [*whole, Shard(1)]).requires_grad_()
+    seen: list[Any] = []
+    x.register_hook(lambda grad: seen.append(grad))
+    x.register_hook(lambda grad: (grad * 2).redistribute(placements=[*whole, Replicate()]))
+    (x * 3).sum().backward()
+    (grad,) = seen
+    assert isinstance(grad, DTensor) and grad.placements == x.placements
+    near(grad, torch.full((4, 8), 3.0))
+    near(x.grad, torch.full((4, 8), 6.0))
+
+
+def counts(mesh: Any) -> None:
+    whole = [Replicate()] * (mesh.ndim - 1)
+    x = distribute_tensor(torch.ones(8, 8), mesh, [*whole, Shard(0)]).requires_grad_()
+    names = torch.ops.c10d_functional
+    with CommDebugMode() as comm:
+        x.redistribute(placements=[*whole, Replicate()]).sum().backward()
+        assert comm.get_total_counts() == comm.get_comm_counts()[names.all_gather_into_tensor] == 1
+        x.detach().redistribute(placements=[*whole, Shard(1)])
+        total = x.detach().sum(0)
+        total.redistribute(placements=[*whole, Shard(0)])
+        total.full_tensor()
+    found = comm.get_comm_counts()
+    for name in ("all_to_all_single", "reduce_scatter_tensor", "all_reduce"):
+        assert found[getattr(names, name)] == 1, name
+    assert comm.get_total_counts() == 4 and found[names.wait_tensor] == 0
 
 
 def places_of_parts(mesh: Any) -> None:
@@ -408,4 +442,6 @@ EVERYTHING = [
     factories,
     random_numbers,
     mistakes,
+    hooks,
+    counts,
 ]

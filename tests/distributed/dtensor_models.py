@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -173,6 +174,16 @@ def modules(mesh: Any) -> None:
     assert all(isinstance(t, DTensor) for t in spread.state_dict().values())
     near(spread[1].running_mean, plain[1].get_buffer("running_mean"))
     raised(RuntimeError, distribute_module, spread, mesh)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        older = distribute_module(
+            nn.Linear(3, 5).double(),
+            mesh,
+            None,
+            lambda inputs, mesh: distribute_tensor(*inputs, mesh),
+        )
+    assert [warning.category for warning in told] == [FutureWarning]
+    assert isinstance(older(x), DTensor)
     nn.init.normal_(spread[0].weight)
     torch.manual_seed(0)
     nn.init.kaiming_uniform_(spread[0].weight)

@@ -20,6 +20,7 @@ from distributed.replicas import (
 import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import nn
+from rushlight.distributed._composable.replicate import replicate
 from rushlight.nn.parallel import DistributedDataParallel
 
 OPTIONS: list[dict[str, Any]] = [
@@ -40,6 +41,33 @@ def test_training_equals_that_of_one_process(two_ranks: RankPool, options: dict[
 
 def check_options(options: dict[str, Any]) -> None:
     check_against_one_process(build(), **options)
+
+
+def check_replicated() -> None:
+    mesh = dist.init_device_mesh("cpu", (2,))
+    net = build()
+    alone = copy.deepcopy(net)
+    assert replicate(net, device_mesh=mesh, bucket_cap_mb=TINY) is net
+    parts = parts_of_batch(0)
+    for turn in range(2):
+        net.set_requires_gradient_sync(turn == 1)
+        net(parts[dist.get_rank()]).square().sum().backward()
+    for part in parts * 2:
+        (alone(part).square().sum() / 2).backward()
+    torch.testing.assert_close(gradients(net), gradients(alone))
+
+    net = build()
+    replicate(net, [net[0]])
+    net(parts[dist.get_rank()]).sum().backward()
+    own, shared = net[0].weight.grad, net[2].weight.grad
+    others = [torch.empty(8, 4), torch.empty(8, 4)], [torch.empty(8, 8), torch.empty(8, 8)]
+    for grads, grad in zip(others, (own, shared), strict=True):
+        dist.all_gather(grads, grad)
+    assert not others[0][0].equal(others[0][1]) and others[1][0].equal(others[1][1])
+
+
+def test_a_module_is_replicated_as_it_is(two_ranks: RankPool) -> None:
+    two_ranks.run(check_replicated)
 
 
 def test_three_ranks_train_as_one(three_ranks: RankPool) -> None:

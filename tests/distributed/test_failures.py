@@ -313,6 +313,22 @@ def test_starting_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not dist.is_initialized() and dist.is_available()
 
 
+def test_there_must_be_a_group_to_leave() -> None:
+    with pytest.raises(AssertionError, match="there is no group"):
+        dist.destroy_process_group()
+
+
+def test_debug_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "detail")
+    dist.set_debug_level_from_env()
+    assert dist.get_debug_level() == dist.DebugLevel.DETAIL
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "much")
+    with pytest.raises(RuntimeError, match="must be one of OFF, INFO, DETAIL"):
+        dist.set_debug_level_from_env()
+    dist.set_debug_level(dist.DebugLevel.OFF)
+    assert dist.get_debug_level() == dist.DebugLevel.OFF
+
+
 def test_a_job_may_start_again(tmp_path: Any) -> None:
     for _ in range(2):
         url = f"file://{tmp_path}/meeting"

@@ -168,6 +168,27 @@ def test_outputs_go_to_files(script: Path, tmp_path: Path) -> None:
     assert all("sum [1.0, 2.0]" in log.read_text() for log in logs)
 
 
+def test_outputs_go_to_files_and_the_terminal(script: Path, tmp_path: Path) -> None:
+    where = ("--standalone", "--nproc-per-node", 2, "--log-dir", tmp_path / "logs")
+    result = launched(*where, "--tee", "0:3,1:1", "--redirects=1:2", "--role=part", script)
+    shown = sorted(result.stdout.splitlines())
+    assert [line[:12] for line in shown] == ["[part0]:sum ", "[part1]:sum "], result
+    logs = sorted((tmp_path / "logs").glob("*/attempt_0/*/std*.log"))
+    assert [f"{log.parent.name}/{log.stem}" for log in logs] == [
+        f"{rank}/{name}" for rank in "01" for name in ("stderr", "stdout")
+    ]
+    assert all("sum [1.0, 2.0]" in log.read_text() for log in logs if log.stem == "stdout")
+    result = launched(*where[:3], "--local-ranks-filter=1", script)
+    assert result.stdout == "sum [1.0, 2.0] 1 2 []\n", result
+
+
+def test_each_process_may_see_its_gpu_alone() -> None:
+    options = ("--standalone", "--virtual-local-rank", "--start-method=spawn", "--no-python")
+    program = ("/bin/sh", "-c", "echo $LOCAL_RANK $CUDA_VISIBLE_DEVICES")
+    result = launched(*options, "--nproc-per-node=2", *program, CUDA_VISIBLE_DEVICES="4,7")
+    assert sorted(result.stdout.splitlines()) == ["0 4", "0 7"], result
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -175,6 +196,7 @@ def test_outputs_go_to_files(script: Path, tmp_path: Path) -> None:
         (["--nnodes=2"], "needs --node-rank"),
         (["--nnodes=2", "--node-rank=2"], "not from 0 to 1"),
         (["--redirects=3"], "needs --log-dir"),
+        (["--tee=3"], "needs --log-dir"),
         (["--nproc-per-node=many"], "give a number, auto, cpu or gpu"),
     ],
 )

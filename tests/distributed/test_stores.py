@@ -49,7 +49,8 @@ def test_operations(stores: tuple[Any, Any]) -> None:
     assert one.compare_set("swap", "first", "third") == b"second"
     assert one.compare_set("none", "expected", "new") == b"expected"
     assert not one.check(["none"]) and one.check(["swap", "key"]) and one.check([])
-    assert one.num_keys() == 4 and set(other.list_keys()) == {"key", "count", "fresh", "swap"}
+    own = isinstance(one, dist.FileStore)  # it counts a key that it does not list
+    assert one.num_keys() == 4 + own and set(other.list_keys()) == {"key", "count", "fresh", "swap"}
     assert one.delete_key("swap") and not other.delete_key("swap")
     one.multi_set(["users", "b"], ["1", "2"])
     assert other.multi_get(["b", "users"]) == [b"2", b"1"]
@@ -71,6 +72,20 @@ def test_who_waits_gets_what_comes(stores: tuple[Any, Any]) -> None:
     assert other.get("late") == b"here"
     later.join()
     other.wait(["late"], SHORT)
+
+
+def test_clones_meet_at_barriers(stores: tuple[Any, Any]) -> None:
+    one, other = stores[0].clone(), stores[1].clone()
+    one.set("key", "value")
+    assert type(one) is type(stores[0]) and stores[0].get("key") == b"value"
+    for _ in range(2):
+        later = threading.Timer(0.05, other.barrier, ("all", 2))
+        later.start()
+        one.barrier("all", 2, timedelta(seconds=10))
+        later.join()
+    one.barrier("alone", 1)
+    with pytest.raises(dist.DistStoreError, match="1 of 2 callers"):
+        one.barrier("all", 2, SHORT)
 
 
 def test_waiting_ends(stores: tuple[Any, Any]) -> None:
@@ -113,6 +128,11 @@ def test_the_last_user_deletes_the_file(tmp_path: Path) -> None:
     assert path.exists()
     del other
     assert not path.exists()
+    more = [dist.FileStore(str(path), 1) for _ in range(2)]
+    more.pop()
+    assert path.exists()
+    more.pop()
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("text", [b"something else", b"\x05\0\0\0\x01\0\0\0?", b"\0"])
@@ -122,6 +142,66 @@ def test_other_files_are_refused(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(dist.DistStoreError, match="is not the file of a store"):
         dist.FileStore(str(path)).get("key")
     assert path.read_bytes() == text
+
+
+class Plain(dist.Store):
+    """A store of a program's own, with what it must have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table: dict[str, bytes] = {}
+
+    def set(self, key: str, value: str | bytes) -> None:
+        assert isinstance(value, bytes)
+        self.table[key] = value
+
+    def get(self, key: str) -> bytes:
+        return self.table[key]
+
+    def compare_set(
+        self, key: str, expected_value: str | bytes, desired_value: str | bytes
+    ) -> bytes:
+        if key not in self.table or self.table[key] == expected_value:
+            assert isinstance(desired_value, bytes)
+            self.table[key] = desired_value
+        return self.table[key]
+
+
+def test_stores_of_ones_own() -> None:
+    plain = Plain()
+    store = dist.PrefixStore("p", plain)
+    assert not plain.has_extended_api() and not store.has_extended_api()
+    store.append("a", "po")
+    store.append("a", "tato")
+    store.multi_set(["b", "c"], ["1", "2"])
+    assert store.multi_get(["a", "b", "c"]) == [b"potato", b"1", b"2"]
+    assert plain.table["p/b"] == b"1"
+    for call in (plain.clone, lambda: dist.Store().append("a", "b"), lambda: plain.add("n", 1)):
+        with pytest.raises(NotImplementedError, match="this store does not have it"):
+            call()
+    with pytest.raises(ValueError, match="must be a Store"):
+        dist.PrefixStore("p", None)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_server_counts_who_joined() -> None:
+    with pytest.raises(ValueError, match="cannot be 0"):
+        dist.TCPStore("127.0.0.1", 0, 0)
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True, use_libuv=False)
+    assert store.num_keys() == 1 and not store.libuvBackend
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    taken = dist.TCPStore("127.0.0.1", port, is_master=True, master_listen_fd=listener.detach())
+    taken.set("key", "value")
+    assert taken.get("key") == b"value"
+
+
+def test_the_launchers_server_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    monkeypatch.setenv("MASTER_PORT", str(store.port))
+    dist.TCPStore("127.0.0.1", store.port, is_master=True).set("key", "value")
+    assert store.get("key") == b"value"
 
 
 def test_a_server_survives_strangers() -> None:
@@ -172,4 +252,4 @@ def test_handlers_of_other_schemes() -> None:
     with pytest.raises(AssertionError, match="node-specific"):
         dist.rendezvous("tcp://127.0.0.1:1?rank=0", rank=1, world_size=2)
     with pytest.raises(RuntimeError, match="must be a string"):
-        dist.rendezvous(None)
+        dist.rendezvous(None)  # pyright: ignore[reportArgumentType]

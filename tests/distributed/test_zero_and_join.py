@@ -93,6 +93,30 @@ def check_zero_details() -> None:
         ZeroRedundancyOptimizer([], torch.optim.SGD)
 
 
+class Halving(torch.optim.Optimizer):
+    """Its step takes no closure."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+
+    def step(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        with torch.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    param.mul_(0.5)
+
+
+def check_zero_without_closure() -> None:
+    net = build()
+    before = [param.clone() for param in net.parameters()]
+    ZeroRedundancyOptimizer(net.parameters(), Halving).step()
+    torch.testing.assert_close(list(net.parameters()), [param / 2 for param in before])
+
+
+def test_zero_with_a_step_that_takes_no_closure(two_ranks: RankPool) -> None:
+    two_ranks.run(check_zero_without_closure)
+
+
 def test_zero_with_new_groups_and_few_parameters(three_ranks: RankPool) -> None:
     three_ranks.run(check_zero_details)
 

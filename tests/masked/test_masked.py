@@ -192,6 +192,14 @@ def test_reductions_over_all_elements() -> None:
     assert not masked_tensor(torch.ones(2), torch.zeros(2, dtype=torch.bool)).sum().get_mask()
 
 
+def test_angles_and_histories() -> None:
+    data, mask = tensors()
+    x = masked_tensor(data, mask)
+    assert x.angle().get_data().equal(data.angle()) and torch.positive(x).get_mask().equal(mask)
+    with pytest.warns(UserWarning, match="not recommended"):
+        masked_tensor(data.clone().requires_grad_(), mask)
+
+
 def test_moved_in_place_and_chosen() -> None:
     data, mask = tensors()
     x = masked_tensor(data, mask)

@@ -411,6 +411,32 @@ def test_lobpcg_finds_the_extreme_eigenvalues(generalized, largest) -> None:
     assert dense.requires_grad
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_lobpcg_of_a_sparse_matrix(layout: torch.layout) -> None:
+    torch.manual_seed(0)
+    A = torch.diag(torch.arange(1.0, 31, dtype=torch.float64)).to_sparse(layout=layout)
+    values, X = torch.lobpcg(A, k=2, tol=1e-10)
+    np.testing.assert_allclose(values.numpy(), [30, 29], rtol=1e-6)
+    assert (A @ X - X * values).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_pca_of_a_sparse_matrix(layout: torch.layout) -> None:
+    A = tensor_of(normal(20, 6)).relu()
+    expected = torch.linalg.svdvals(A - A.mean(0))[:3]
+    found = torch.pca_lowrank(A.to_sparse(layout=layout), q=6)[1][:3]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_norms_of_nothing_that_are_undefined() -> None:
+    for norm in (torch.norm, torch.linalg.norm, torch.linalg.vector_norm):
+        for order in (torch.inf, -torch.inf, -1):
+            with pytest.raises(RuntimeError, match="non-zero size"):
+                norm(torch.ones(0, 3), order, dim=0)
+    with pytest.raises(IndexError, match="non-zero size"):
+        torch.ones(0, 3).amax(0)
+
+
 def test_results_have_names() -> None:
     a = torch.eye(2)
     assert type(torch.linalg.svd(a)).__name__ == "linalg_svd"

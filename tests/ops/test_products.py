@@ -40,6 +40,15 @@ def test_scaled_products_round_once(dtype: torch.dtype, beta: float) -> None:
         assert (wrong <= exact.abs() * torch.finfo(dtype).eps / 2 + 1e-4).all(), name
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_one_product_for_a_whole_batch(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    left, right = torch.randn(23, 15).to(dtype), torch.randn(15, 12).to(dtype)
+    batch = torch.bmm(left.expand(10, 23, 15), right.expand(10, 15, 12))
+    assert batch.shape == (10, 23, 12)
+    assert (batch == batch[0]).all() and torch.allclose(batch[0], left @ right, rtol=1e-2)
+
+
 def test_products_of_nothing_are_the_scaled_input() -> None:
     added = torch.tensor([[1.0, 2.0]])
     assert torch.addmm(added, torch.ones(1, 0), torch.ones(0, 2), beta=3).tolist() == [[3.0, 6.0]]

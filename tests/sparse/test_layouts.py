@@ -16,6 +16,11 @@ import rushlight as torch
 # Making and taking apart
 
 
+def test_indices_may_be_floats() -> None:
+    x = torch.sparse_coo_tensor(torch.tensor([[0.0, 1.7]]), [1.0, 2.0], (3,))
+    assert x.to_dense().tolist() == [1.0, 2.0, 0.0]
+
+
 def test_parts_come_back() -> None:
     indices, values = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
     x = torch.sparse_coo_tensor(indices, values, (2, 3))
@@ -108,8 +113,8 @@ def test_dtype_device_and_requires_grad() -> None:
         (lambda: torch.sparse_coo_tensor([[0]], [[1.0, 2.0]], (3, 3)), "dim 1 must be 3"),
         (lambda: torch.sparse_coo_tensor([[0]], torch.tensor(1.0), (3,)), r"values of shape \(\)"),
         (
-            lambda: torch.sparse_coo_tensor(torch.zeros(1, 1), [1.0], (3,)),
-            "indices must be an integer tensor, but got float32",
+            lambda: torch.sparse_coo_tensor(torch.zeros(1, 1).bool(), [1.0], (3,)),
+            "indices must be an integer tensor, but got bool",
         ),
         (lambda: torch.sparse_coo_tensor([[0]], [1.0], (-1,)), "found index 0|negative"),
         (

@@ -174,6 +174,42 @@ def test_writing_in_place() -> None:
     same(d, a * b)
 
 
+def test_joining_along_dense_dims() -> None:
+    a = torch.sparse_coo_tensor([[0, 2]], torch.arange(6.0).view(2, 3), (3, 3), requires_grad=True)
+    b = torch.sparse_coo_tensor([[2, 1]], torch.ones(2, 2), (3, 2))
+    joined = torch.cat([a, b], -1)
+    same(joined.detach(), torch.cat([a.detach().to_dense(), b.to_dense()], 1))
+    (joined.to_dense() * 2).sum().backward()
+    assert a.grad.coalesce().values().eq(2).all()
+    same(torch.stack([b, b], 1), torch.stack([b.to_dense()] * 2, 1))
+    with pytest.raises(RuntimeError, match="do not join along dim 1"):
+        torch.cat([a, torch.sparse_coo_tensor((4, 2))], 1)
+
+
+def test_sums_with_nothing_take_other_sparse_dims() -> None:
+    x = torch.sparse_coo_tensor([[0, 2]], torch.ones(2, 3), (3, 3))
+    nothing = torch.sparse_coo_tensor((3, 3))
+    assert (nothing.sparse_dim(), x.sparse_dim()) == (2, 1)
+    same(x + nothing, x.to_dense())
+    same(nothing - x, -x.to_dense())
+    with pytest.raises(RuntimeError, match="sparse dims do not fit"):
+        x + torch.eye(3).to_sparse()
+
+
+def test_out_is_not_cut_off() -> None:
+    x = torch.tensor([0.0, 0.5]).to_sparse()
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.asin(x, out=x.int())
+
+
+def test_the_order_of_entries_is_noted() -> None:
+    x = torch.eye(3).to_sparse()
+    assert not x._coalesced_(False).is_coalesced()
+    assert x._coalesced_(True) is x and x.is_coalesced()
+    with pytest.raises(RuntimeError, match="does not come after"):
+        torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,))._coalesced_(True)
+
+
 def test_resizing() -> None:
     x = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))
     x.sparse_resize_((5,), 1, 0)

@@ -17,7 +17,7 @@ DType sum_dtype(const Tensor& input, std::optional<DType> dtype);
 DType mean_dtype(const Tensor& input, std::optional<DType> dtype);
 
 // Refuses an extreme over no elements, in PyTorch's words and classes.
-void check_extreme_exists(const Tensor& input, Dims dim);
+void check_extreme_exists(const Tensor& input, Dims dim, ErrorKind kind = ErrorKind::kIndex);
 
 // A result, or its gradient, with the reduced dims back as size 1, so that it broadcasts.
 Tensor restore_dims(const Tensor& result, const Shape& shape, const KeptDims& dim, bool keepdim);

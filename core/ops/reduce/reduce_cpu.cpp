@@ -25,15 +25,15 @@ DType mean_dtype(const Tensor& input, std::optional<DType> dtype) {
   return input.dtype();
 }
 
-void check_extreme_exists(const Tensor& input, Dims dim) {
+void check_extreme_exists(const Tensor& input, Dims dim, ErrorKind kind) {
   if (input.numel() != 0) return;
   bool all = !dim || dim->empty();
   CHECK(!all,
         "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
         "dim with the 'dim' argument.");
   for (int64_t d : *dim)
-    CHECK(input.size(d) != 0, ErrorKind::kIndex, "Expected reduction dim ",
-          wrap_dim(d, input.dim()), " to have non-zero size.");
+    CHECK(input.size(d) != 0, kind, "Expected reduction dim ", wrap_dim(d, input.dim()),
+          " to have non-zero size.");
 }
 
 Tensor restore_dims(const Tensor& result, const Shape& shape, const KeptDims& dim, bool keepdim) {

@@ -358,7 +358,7 @@ OP(vector_norm_kernel,
   .node    = "linalg_vector_norm",
   .batch   = by_dims,
   .forward = [](const Tensor& input, double ord, Dims dim, bool keepdim) {
-    if (std::isinf(ord) || ord < 0) check_extreme_exists(input, dim);
+    if (std::isinf(ord) || ord < 0) check_extreme_exists(input, dim, ErrorKind::kRuntime);
     return norm_of(input, ord, reduced_dims(dim, input.dim()), keepdim);
   },
   .saves   = saves<"input", "result">,

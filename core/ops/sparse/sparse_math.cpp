@@ -46,7 +46,16 @@ Tensor add_to_dense(const Tensor& dense, const Tensor& sparse, Scalar alpha, con
   return add_entries_(contiguous(target), *pattern_of(sparse), values);
 }
 
+bool is_empty_coo(const Tensor& sparse) {
+  return layout_of(sparse) == Layout::sparse_coo && pattern_of(sparse)->count() == 0;
+}
+
 Tensor add_sparse(const Tensor& input, const Tensor& other, Scalar alpha) {
+  int64_t dims = pattern_of(input)->sparse_dim(), other_dims = pattern_of(other)->sparse_dim();
+  if (dims != other_dims && is_empty_coo(input))
+    return add_sparse(empty_coo(input.sizes(), other_dims, input.dtype()), other, alpha);
+  if (dims != other_dims && is_empty_coo(other))
+    return add_sparse(input, empty_coo(other.sizes(), dims, other.dtype()), alpha);
   check_same_shape(input, other);
   const Tensor* operands[] = {&input, &other};
   DType dtype = result_dtype(operands);

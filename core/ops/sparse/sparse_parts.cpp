@@ -109,6 +109,21 @@ OP(is_coalesced, "(Tensor input) -> bool", {
   .forward = [](const Tensor& input) { return expect_coo(input).coalesced(); },
 })
 
+OP(_coalesced_, "(Tensor! input, bool coalesced) -> Tensor", {
+  .doc     = R"(Notes whether the entries are in order, none of them twice, which is checked.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, bool is_coalesced) {
+    const SparsePattern& pattern = expect_coo(input);
+    const Tensor &indices = pattern.indices(), &values = plain_values_of(input);
+    checked_coo(indices, values, ShapeRef(input.sizes()), is_coalesced);
+    take_parts(input, make_sparse(SparsePattern::coo(indices, pattern.sizes(), is_coalesced),
+                                  values));
+    return input;
+  },
+})
+
 OP(_nnz, "(Tensor input) -> int", {
   .doc     = R"(The number of entries of a sparse tensor.)",
   .variants = method,

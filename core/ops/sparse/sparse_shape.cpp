@@ -165,12 +165,22 @@ Tensor sparse_index_select(const Tensor& input, int64_t dim, const Tensor& index
                     dim == 0 && pattern.coalesced());
 }
 
+// Zeros before and behind along a dim, which then has `total` elements.
+Tensor padded(const Tensor& values, int64_t dim, int64_t before, int64_t total) {
+  Shape sizes = values.sizes();
+  int64_t size = sizes[size_t(dim)];
+  sizes[size_t(dim)] = before;
+  Tensor left = zeros(sizes, values.dtype());
+  sizes[size_t(dim)] = total - before - size;
+  return cat(std::array{left, values, zeros(sizes, values.dtype())}, dim);
+}
+
 Tensor sparse_cat(TensorList tensors, int64_t dim) {
   const Tensor& first = tensors[0];
   std::vector<Tensor> indices, values;
   Shape sizes;
-  bool in_order = true;
-  std::vector<const Tensor*> operands;
+  bool in_order = true, is_dense_dim = false;
+  int64_t before = 0, total = 0;
   for (const Tensor& t : tensors) {
     CHECK(t.is_sparse(), ErrorKind::kNotImplemented,
           "sparse and dense tensors cannot be joined. Use to_dense() or to_sparse().");
@@ -178,23 +188,28 @@ Tensor sparse_cat(TensorList tensors, int64_t dim) {
     const SparsePattern& pattern = *pattern_of(t);
     if (indices.empty()) {
       dim = wrap_dim(dim, first.dim());
-      CHECK(dim < pattern.sparse_dim(), ErrorKind::kNotImplemented, "dim ", dim,
-            " is dense. Sparse tensors are joined along sparse dims, the first ",
-            pattern.sparse_dim(), ".");
       sizes = pattern.sizes();
-      sizes[size_t(dim)] = 0;
+      is_dense_dim = dim >= pattern.sparse_dim();
+      if (!is_dense_dim) sizes[size_t(dim)] = 0;
+      for (const Tensor& other : tensors) total += dim < other.dim() ? other.size(dim) : 0;
     }
     bool fits = t.dim() == first.dim() && pattern.sparse_dim() == int64_t(sizes.size());
     for (int64_t d = 0; fits && d < t.dim(); ++d)
       fits = d == dim || t.sizes()[size_t(d)] == first.sizes()[size_t(d)];
     CHECK(fits, "shapes ", first.sizes(), " and ", t.sizes(), " with ", sizes.size(), " and ",
           pattern.sparse_dim(), " sparse dims do not join along dim ", dim, ".");
-    std::vector<Tensor> rows = index_rows(pattern);
-    rows[size_t(dim)] = rows[size_t(dim)] + sizes[size_t(dim)];
-    sizes[size_t(dim)] += pattern.sizes()[size_t(dim)];
-    indices.push_back(stack(rows, 0));
-    values.push_back(sparse_values(t));
-    in_order &= dim == 0 && pattern.coalesced();
+    if (is_dense_dim) {
+      indices.push_back(pattern.indices());
+      values.push_back(padded(sparse_values(t), dim - pattern.sparse_dim() + 1, before, total));
+    } else {
+      std::vector<Tensor> rows = index_rows(pattern);
+      rows[size_t(dim)] = rows[size_t(dim)] + before;
+      sizes[size_t(dim)] += pattern.sizes()[size_t(dim)];
+      indices.push_back(stack(rows, 0));
+      values.push_back(sparse_values(t));
+    }
+    before += t.size(dim);
+    in_order &= dim == 0 && !is_dense_dim && pattern.coalesced();
   }
   return sparse_coo(cat(indices, 1), cat(values, 0), sizes, in_order);
 }

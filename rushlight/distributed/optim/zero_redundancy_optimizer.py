@@ -132,7 +132,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         """
         Join.notify_join_context(self)
         _copy_options(self.param_groups, self._local.param_groups)
-        loss = self._local.step(closure, **kwargs)
+        arguments = () if closure is None else (closure,)  # a step of one's own may take none
+        loss = self._local.step(*arguments, **kwargs)
         _copy_options(self._local.param_groups, self.param_groups)
         for parcel, sender in self._parcels:
             parcel.broadcast(self.process_group, sender)

@@ -42,4 +42,4 @@ for _public in (DTensor, distribute_module, distribute_tensor):
     _public.__module__ = __name__
 
 
-__getattr__ = _later.imports(__name__, ("device_mesh", "experimental", "parallel"))
+__getattr__ = _later.imports(__name__, ("debug", "device_mesh", "experimental", "parallel"))

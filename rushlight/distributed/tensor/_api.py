@@ -16,7 +16,7 @@ import copy
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
-from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
 from rushlight.distributed.tensor._dtensor_spec import (
     DTensorSpec,
     gradient_placements,
@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["DTensor", "wrap"]
 
@@ -337,6 +339,21 @@ class DTensor(Tensor):
             gradient = gradient._local_tensor
         super().backward(gradient, retain_graph, create_graph, inputs)
 
+    def register_hook(self, hook: Callable[[DTensor], Tensor | None]) -> RemovableHandle:
+        """Calls a function with the gradient, in the layout of grad, as Tensor.register_hook does.
+
+        What it returns is brought into that layout.
+        """
+        spec = self._gradient_spec
+
+        def on_part(grad: Tensor) -> Tensor | None:
+            made = hook(wrap(grad, spec))
+            if isinstance(made, DTensor):
+                made = made.redistribute(placements=spec.placements)._local_tensor
+            return made
+
+        return super().register_hook(on_part)
+
     def _as_parameter(self, requires_grad: bool) -> Parameter:
         """What nn.Parameter makes of it."""
         local = self._local_tensor.detach()
@@ -388,11 +405,15 @@ def local_of(value: Any) -> Any:
 
 
 def mesh_of(function: str, mesh: DeviceMesh | None) -> DeviceMesh:
-    """Returns a mesh that must be given.
+    """Returns a mesh, that of the innermost with block if none is given.
 
     Raises:
-        RuntimeError: if it is None.
+        RuntimeError: if there is none.
     """
+    mesh = current_mesh() if mesh is None else mesh
     if mesh is None:
-        raise RuntimeError(f"{function}: needs a device_mesh. Make one with init_device_mesh.")
+        raise RuntimeError(
+            f"{function}: needs a device_mesh. Make one with init_device_mesh, and pass it or "
+            "enter it in a with block."
+        )
     return mesh

@@ -63,7 +63,7 @@ class Call:
                     f"{tensor.device_mesh}. Distribute them over the same mesh."
                 )
             return tensor
-        if tensor.dim() == 0 or is_implicit():  # numbers are no mistake
+        if tensor.dim() == 0 or tensor.shape == (1,) or is_implicit():  # numbers are no mistake
             return as_copies(tensor, self.mesh)
         raise RuntimeError(
             f"{self.name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
@@ -108,20 +110,33 @@ def distribute_module(
             "called on this module!"
         )
     mesh = mesh_of("distribute_module", device_mesh)
-    for name, hook in (("input_fn", input_fn), ("output_fn", output_fn)):
-        count = 3 if hook is None else len(signature(hook).parameters)
-        if count != 3:
-            raise ValueError(f"{name} should take in 3 arguments, but got {count} arguments!")
+    given = input_fn and _with_module("input_fn", input_fn)
+    changed = output_fn and _with_module("output_fn", output_fn)
     for name, submodule in module.named_modules():
         if partition_fn is not None:
             partition_fn(name, submodule, mesh)
         _replicate(submodule, mesh)
-    if input_fn is not None:
-        module.register_forward_pre_hook(lambda mod, inputs: input_fn(mod, inputs, mesh))
-    if output_fn is not None:
-        module.register_forward_hook(lambda mod, _, outputs: output_fn(mod, outputs, mesh))
+    if given is not None:
+        module.register_forward_pre_hook(lambda mod, inputs: given(mod, inputs, mesh))
+    if changed is not None:
+        module.register_forward_hook(lambda mod, _, outputs: changed(mod, outputs, mesh))
     module._distribute_module_applied = True
     return module
+
+
+def _with_module(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the module, too, where it has the older form that is not told."""
+    count = len(signature(function).parameters)
+    if count == 3:
+        return function
+    if count != 2:
+        raise ValueError(f"{name} should take in 3 arguments, but got {count} arguments!")
+    warnings.warn(
+        f"Deprecating {name} of (values, device_mesh). Take the module as first argument.",
+        FutureWarning,
+        stacklevel=3,
+    )
+    return lambda _, values, mesh: function(values, mesh)
 
 
 def _replicate(module: Module, mesh: DeviceMesh) -> None:

@@ -6,6 +6,8 @@ So the gradient of every move is a move too.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
@@ -112,6 +114,15 @@ def _stays(m: int, old: Placements, new: Placements) -> bool:
     return isinstance(new[m], Shard) and not any(shares(k) for k in range(len(old)) if k != m)
 
 
+# What counts the collectives, by PyTorch's names of them; see debug.py.
+counters: list[Counter[str]] = []
+
+
+def _note(name: str) -> None:
+    for counter in counters:
+        counter[name] += 1
+
+
 def _step(local: Tensor, spec: DTensorSpec, m: int, target: Placement) -> Tensor:
     """Changes the placement along one dim of the mesh; no later dim cuts what this one does."""
     source = spec.placements[m]
@@ -132,6 +143,7 @@ def _step(local: Tensor, spec: DTensorSpec, m: int, target: Placement) -> Tensor
         return parts[here].contiguous()
     if isinstance(source, Partial):
         received = [rl.empty_like(parts[here]) for _ in sizes]
+        _note("reduce_scatter_tensor")
         dist.all_to_all(received, parts, spec.mesh.get_group(m))
         return _REDUCE[source.reduce_op](rl.stack(received))
     assert isinstance(source, Shard)
@@ -140,6 +152,7 @@ def _step(local: Tensor, spec: DTensorSpec, m: int, target: Placement) -> Tensor
     for length in spec.parts(m, source.dim):
         shape[source.dim] = length
         received.append(local.new_empty(shape))
+    _note("all_to_all_single")
     dist.all_to_all(received, parts, spec.mesh.get_group(m))
     return rl.cat(received, source.dim)
 
@@ -154,6 +167,7 @@ def _gather(local: Tensor, spec: DTensorSpec, m: int) -> Tensor:
         shape = [missing if i == dim else size for i, size in enumerate(local.shape)]
         local = rl.cat([local, local.new_zeros(shape)], dim)
     received = [rl.empty_like(local, memory_format=rl.contiguous_format) for _ in sizes]
+    _note("all_gather_into_tensor")
     dist.all_gather(received, local, spec.mesh.get_group(m))
     return rl.cat([part.narrow(dim, 0, n) for part, n in zip(received, sizes, strict=True)], dim)
 
@@ -161,5 +175,6 @@ def _gather(local: Tensor, spec: DTensorSpec, m: int) -> Tensor:
 def _reduced(local: Tensor, mesh: DeviceMesh, m: int, placement: Partial) -> Tensor:
     result = local.clone(memory_format=rl.contiguous_format)
     op = getattr(dist.ReduceOp, placement.reduce_op.upper())
+    _note("all_reduce")
     dist.all_reduce(result, op, mesh.get_group(m))
     return result

@@ -287,17 +287,16 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         with record_function("DistributedDataParallel.forward"):
-            averages = self.require_backward_grad_sync and rl.is_grad_enabled()
-            self._before_forward(averages)
+            self._before_forward()
             outputs = self._call_module(inputs, kwargs)
-            self.require_forward_param_sync = averages
-            if averages:
-                self.reducer.prepare(outputs, _tensors_in)
-            else:
-                self.reducer.expects = False
+            self._after_forward(outputs)
             return outputs
 
-    def _before_forward(self, averages: bool) -> None:
+    def _averages(self) -> bool:
+        return self.require_backward_grad_sync and rl.is_grad_enabled()
+
+    def _before_forward(self) -> None:
+        averages = self._averages()
         if averages:
             self.reducer.check_finished()
         self.reducer.divisor = None
@@ -307,6 +306,13 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
             self.reducer.rearrange_if_due()
         if self.will_sync_module_buffers():
             self._sync_buffers(True)
+
+    def _after_forward(self, outputs: Any) -> None:
+        self.require_forward_param_sync = averages = self._averages()
+        if averages:
+            self.reducer.prepare(outputs, _tensors_in)
+        else:
+            self.reducer.expects = False
 
     def _call_module(self, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.device_ids:
