@@ -219,7 +219,7 @@ class UntypedStorage(StorageBase):
 
     def __init__(self, data: Any = 0, *, device: Any = None) -> None:
         if isinstance(data, SupportsIndex):
-            self._handle = rl.empty(data, dtype=_C.uint8, device=device)
+            self._handle = rl.empty(data.__index__(), dtype=_C.uint8, device=device)
         else:
             self._handle = _C.tensor(list(data), dtype=_C.uint8, device=device)
 
@@ -344,7 +344,7 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         if wrap_storage is not None:
             self._untyped = wrap_storage
         elif not args or isinstance(args[0], SupportsIndex):
-            made = rl.empty(args[0] if args else 0, dtype=self.dtype, device=device)
+            made = rl.empty(args[0].__index__() if args else 0, dtype=self.dtype, device=device)
             self._untyped = UntypedStorage._of(made)
         else:
             data = args[0]
