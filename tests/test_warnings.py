@@ -27,6 +27,8 @@ loss = torch.ones((), requires_grad=True)
         (lambda: nn.Softmax()(x), "Implicit dimension choice"),
         (lambda: torch.func.vmap(F.softmax)(x), "Implicit dimension choice"),
         (lambda: F.gumbel_softmax(x, eps=1e-5), "`eps` parameter is deprecated"),
+        (lambda: x.add(2, x), "This overload of add is deprecated"),
+        (lambda: torch.addcdiv(x, 2, x, x), "This overload of addcdiv is deprecated"),
         (lambda: F.dropout2d(x), "dropout2d: Received a 2-D input"),
         (lambda: F.dropout2d(x[None]), "dropout2d: Received a 3D input"),
         (lambda: nn.Dropout3d()(x[None]), "dropout3d: Received a 3-D input"),
