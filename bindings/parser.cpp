@@ -269,7 +269,11 @@ const char* canonical_name(const char* name) {
       {"split_size", "split_size_or_sections"},
       {"indices", "indices_or_sections"},
       {"sections", "indices_or_sections"},
-      {"tensor_indices_or_sections", "indices_or_sections"}};
+      {"tensor_indices_or_sections", "indices_or_sections"},
+      {"x", "input"},
+      {"a", "input"},
+      {"x1", "input"},
+      {"x2", "other"}};
   for (const auto& [other, own] : kNames)
     if (!std::strcmp(name, other)) return own;
   return name;
