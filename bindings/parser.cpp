@@ -262,18 +262,17 @@ bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
 
 // The names of arguments under others: NumPy's, and those of methods that say which kind they take.
 const char* canonical_name(const char* name) {
-  static constexpr const char* kNames[][2] = {
-      {"axis", "dim"},
-      {"keepdims", "keepdim"},
-      {"ddof", "correction"},
-      {"split_size", "split_size_or_sections"},
-      {"indices", "indices_or_sections"},
-      {"sections", "indices_or_sections"},
-      {"tensor_indices_or_sections", "indices_or_sections"},
-      {"x", "input"},
-      {"a", "input"},
-      {"x1", "input"},
-      {"x2", "other"}};
+  static constexpr const char* kNames[][2] = {{"axis", "dim"},
+                                              {"keepdims", "keepdim"},
+                                              {"ddof", "correction"},
+                                              {"split_size", "split_size_or_sections"},
+                                              {"indices", "indices_or_sections"},
+                                              {"sections", "indices_or_sections"},
+                                              {"tensor_indices_or_sections", "indices_or_sections"},
+                                              {"x", "input"},
+                                              {"a", "input"},
+                                              {"x1", "input"},
+                                              {"x2", "other"}};
   for (const auto& [other, own] : kNames)
     if (!std::strcmp(name, other)) return own;
   return name;
