@@ -27,6 +27,7 @@ loss = torch.ones((), requires_grad=True)
         (lambda: nn.Softmax()(x), "Implicit dimension choice"),
         (lambda: torch.func.vmap(F.softmax)(x), "Implicit dimension choice"),
         (lambda: F.gumbel_softmax(x, eps=1e-5), "`eps` parameter is deprecated"),
+        (lambda: torch.stft(x[0], 2, 1, return_complex=True), "A window was not provided"),
         (lambda: x.add(2, x), "This overload of add is deprecated"),
         (lambda: torch.addcdiv(x, 2, x, x), "This overload of addcdiv is deprecated"),
         (lambda: F.dropout2d(x), "dropout2d: Received a 2-D input"),
