@@ -74,8 +74,9 @@ struct Frames {
           "expected a 1D window tensor of size equal to win_length=", win_length,
           ", but got window with size ", given.defined() ? given.sizes() : Shape{}, ".");
     if (!given.defined() && warn_user)
-      warn_user("A window was not provided: frames are cut out as they are, which leaks between "
-                "frequencies. Pass window=torch.hann_window(win_length), or torch.ones.");
+      warn_user(
+          "A window was not provided: frames are cut out as they are, which leaks between "
+          "frequencies. Pass window=torch.hann_window(win_length), or torch.ones.");
     Tensor middle = given.defined()
                         ? given
                         : full(Shape{win_length}, 1, real_dtype(input.dtype()), input.device());
