@@ -260,3 +260,12 @@ def test_gradient_computes_in_the_dtype_of_the_places() -> None:
         (slope,) = torch.gradient(x, spacing=(places,), edge_order=edge_order)
         expected = np.gradient(x.double().numpy(), places.numpy(), edge_order=edge_order)
         np.testing.assert_allclose(slope.numpy(), expected, rtol=1e-9)
+
+
+def test_out_of_a_wider_dtype_does_not_change_the_result() -> None:
+    x, base = torch.tensor([17], dtype=torch.uint8), torch.tensor([0.3], dtype=torch.float16)
+    for dtype in (torch.int64, torch.int32):
+        out = torch.empty(1, dtype=dtype)
+        assert torch.pow(2, x, out=out).item() == torch.pow(2, x).item() == 0
+    out = torch.empty(1)
+    assert torch.sin(base, out=out).item() == torch.sin(base).item()
