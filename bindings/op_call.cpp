@@ -220,7 +220,8 @@ void resize_out(const Tensor& out, const Tensor& result, const char* op) {
 }
 
 // Brings a result into the tensor that the caller gave, unless the op has written it there.
-void write_out(const Tensor& out, const Tensor& result, const char* op) {
+void write_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
+  const char* op = entry.schema.name_text;
   refuse_to_record(out.requires_grad(), op);
   if (out.is_sparse()) {
     CHECK(layout_of(result) == layout_of(out), op, ": the result has layout ",
@@ -228,7 +229,9 @@ void write_out(const Tensor& out, const Tensor& result, const char* op) {
     take_parts(out, result.dtype() == out.dtype() ? result : cast(result, out.dtype()));
   } else if (!result.is(out)) {
     CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
-    CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
+    CHECK(can_cast(result.dtype(), out.dtype()),
+          is_tensor_list(entry.schema.args[0].type) ? ErrorKind::kType : ErrorKind::kRuntime, op,
+          ": result type ", dtype_name(result.dtype()),
           " can't be cast to the desired output type ", dtype_name(out.dtype()));
     check_writable(out);
     if (!(out.sizes() == result.sizes())) resize_out(out, result, op);
@@ -247,7 +250,7 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
 
 // Ops that compute in the dtype of `out` unless another is asked for.
 bool computes_in_dtype_of_out(const Schema& schema) {
-  constexpr std::string_view folds[] = {"sum", "nansum", "prod", "cumsum", "cumprod"};
+  constexpr std::string_view folds[] = {"sum", "prod", "cumsum", "cumprod"};
   return schema.index_of("device") >= 0 || std::ranges::count(folds, schema.name);
 }
 
@@ -298,7 +301,7 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
   if (Tensor* one = std::get_if<Tensor>(&result)) {
     const Tensor& into = expect_tensor(out, "argument 'out'");
     check_out_device(entry, into, *one);
-    write_out(into, in_shape_of(entry, into, *one), op);
+    write_out(entry, into, in_shape_of(entry, into, *one));
   } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
     CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
           op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
@@ -306,7 +309,7 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
       Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
       const Tensor& into = expect_tensor(item.get(), "argument 'out'");
       check_out_device(entry, into, (*many)[i]);
-      write_out(into, (*many)[i], op);
+      write_out(entry, into, (*many)[i]);
     }
   } else {
     CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");

@@ -269,3 +269,17 @@ def test_out_of_a_wider_dtype_does_not_change_the_result() -> None:
         assert torch.pow(2, x, out=out).item() == torch.pow(2, x).item() == 0
     out = torch.empty(1)
     assert torch.sin(base, out=out).item() == torch.sin(base).item()
+
+
+def test_a_step_that_is_no_integer_is_a_value_error_where_integers_are_made() -> None:
+    for options in ({"dtype": torch.int64}, {"out": torch.empty(0, dtype=torch.int64)}):
+        with pytest.raises(ValueError, match="step must be nonzero"):
+            torch.arange(0, 64, 0.5, **options)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        torch.arange(0, 3, 0)
+
+
+def test_joined_floats_do_not_go_into_integers() -> None:
+    for join in (torch.cat, torch.concat, torch.stack, torch.hstack, torch.row_stack):
+        with pytest.raises(TypeError, match="can't be cast"):
+            join([torch.ones(2)], out=torch.empty(0, dtype=torch.int64))
