@@ -13,7 +13,7 @@ Tensor identity_like(const Tensor& A) { return expand(eye_like(A, A.size(-1)), A
 
 Tensor power(const Tensor& A, int64_t n) {
   check_square(A, "A");
-  if (n == 0) return clone(identity_like(A));
+  if (n == 0) return copy_(clone(A), identity_like(A));  // with a gradient, which is zero
   uint64_t left = n < 0 ? -uint64_t(n) : uint64_t(n);
   Tensor square = n < 0 ? call<"linalg_inv", Tensor>(A) : A, result;
   for (; left > 0; left >>= 1) {
