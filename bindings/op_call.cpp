@@ -2,6 +2,7 @@
 // the results.
 #include "bindings/op_call.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <sstream>
@@ -219,11 +220,14 @@ void resize_out(const Tensor& out, const Tensor& result, const char* op) {
 }
 
 // Brings a result into the tensor that the caller gave, unless the op has written it there.
-void write_out(const Tensor& out, const Tensor& result, const char* op) {
+void write_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
+  const char* op = entry.schema.name_text;
   refuse_to_record(out.requires_grad(), op);
   check_rewrite(out, false);
-  CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
-        " can't be cast to the desired output type ", dtype_name(out.dtype()));
+  CHECK(can_cast(result.dtype(), out.dtype()),
+        is_tensor_list(entry.schema.args[0].type) ? ErrorKind::kType : ErrorKind::kRuntime, op,
+        ": result type ", dtype_name(result.dtype()), " can't be cast to the desired output type ",
+        dtype_name(out.dtype()));
   if (out.is_sparse()) {
     CHECK(layout_of(result) == layout_of(out), op, ": the result has layout ",
           layout_name(layout_of(result)), ", but out has ", layout_name(layout_of(out)), ".");
@@ -245,6 +249,35 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
         " and out on ", out.device(), ". Pass out on the device of the inputs.");
 }
 
+// Ops that compute in the dtype of `out` unless another is asked for.
+bool computes_in_dtype_of_out(const Schema& schema) {
+  constexpr std::string_view folds[] = {"sum", "prod", "cumsum", "cumprod"};
+  return schema.index_of("device") >= 0 || std::ranges::count(folds, schema.name);
+}
+
+// The arguments of a call that writes to `out`, in whose dtype it computes where it can. `own` has
+// room for them.
+const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor& out, Value* own) {
+  const int dtype = entry.schema.index_of("dtype");
+  if (dtype < 0 || !computes_in_dtype_of_out(entry.schema)) return values;
+  if (auto* asked = std::get_if<DType>(&values[dtype])) {
+    CHECK(*asked == out.dtype(), entry.schema.name_text, ": dtype ", dtype_name(*asked),
+          " does not match dtype ", dtype_name(out.dtype()), " of out. Leave dtype out.");
+    return values;
+  }
+  std::copy_n(values, entry.schema.arg_count, own);
+  own[dtype] = out.dtype();
+  return own;
+}
+
+// A sequence fills an `out` of any shape that has as many elements.
+Tensor in_shape_of(const OpEntry& entry, const Tensor& out, const Tensor& result) {
+  constexpr std::string_view sequences[] = {"arange", "linspace", "logspace"};
+  if (result.sizes() == out.sizes() || result.numel() != out.numel()) return result;
+  if (!std::ranges::count(sequences, entry.schema.name)) return result;
+  return alias(result, out.sizes(), contiguous_strides(out.sizes()), result.offset());
+}
+
 // What a call with out= returns: the tensors themselves, by the names of the op's results.
 PyObject* named_out(const OpEntry& entry, PyObject* out) {
   if (!has_named_results(entry)) return Py_NewRef(out);
@@ -260,15 +293,17 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
   const char* op = entry.schema.name_text;
   refuse_to_record(weigh(entry, values).recorded, op);
   const Tensor* target = is_tensor(out) ? &unwrap(out) : nullptr;
+  std::array<Value, kMaxArgs> own;
   if (target) {
     refuse_to_record(target->requires_grad(), op);
     check_rewrite(*target, false);
+    values = in_dtype_of(entry, values, *target, own.data());
   }
   Result result = run_op(entry, values, false, target);
   if (Tensor* one = std::get_if<Tensor>(&result)) {
     const Tensor& into = expect_tensor(out, "argument 'out'");
     check_out_device(entry, into, *one);
-    write_out(into, *one, op);
+    write_out(entry, into, in_shape_of(entry, into, *one));
   } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
     CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
           op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
@@ -276,7 +311,7 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
       Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
       const Tensor& into = expect_tensor(item.get(), "argument 'out'");
       check_out_device(entry, into, (*many)[i]);
-      write_out(into, (*many)[i], op);
+      write_out(entry, into, (*many)[i]);
     }
   } else {
     CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");

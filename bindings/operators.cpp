@@ -201,7 +201,10 @@ Scalar only_element(PyObject* self) {
 PyObject* as_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
     if (Ref answer = told_answer(self, "__int__")) return answer.release();
-    Ref number(checked(wrap_number(only_element(self))));
+    Scalar value = only_element(self);
+    CHECK(!value.is_complex(), "value cannot be converted to int without overflow: ", value,
+          " is complex. Take the real part first.");
+    Ref number(checked(wrap_number(value)));
     return PyNumber_Long(number.get());
   });
 }

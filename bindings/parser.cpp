@@ -3,6 +3,7 @@
 // What is done with the Values is in op_function.cpp.
 #include "bindings/parser.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -261,14 +262,17 @@ bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
 
 // The names of arguments under others: NumPy's, and those of methods that say which kind they take.
 const char* canonical_name(const char* name) {
-  static constexpr const char* kNames[][2] = {
-      {"axis", "dim"},
-      {"keepdims", "keepdim"},
-      {"ddof", "correction"},
-      {"split_size", "split_size_or_sections"},
-      {"indices", "indices_or_sections"},
-      {"sections", "indices_or_sections"},
-      {"tensor_indices_or_sections", "indices_or_sections"}};
+  static constexpr const char* kNames[][2] = {{"axis", "dim"},
+                                              {"keepdims", "keepdim"},
+                                              {"ddof", "correction"},
+                                              {"split_size", "split_size_or_sections"},
+                                              {"indices", "indices_or_sections"},
+                                              {"sections", "indices_or_sections"},
+                                              {"tensor_indices_or_sections", "indices_or_sections"},
+                                              {"x", "input"},
+                                              {"a", "input"},
+                                              {"x1", "input"},
+                                              {"x2", "other"}};
   for (const auto& [other, own] : kNames)
     if (!std::strcmp(name, other)) return own;
   return name;
@@ -286,6 +290,14 @@ bool read_layout(PyObject* object, Layout& out) {
     return true;
   }
   return false;
+}
+
+// Ops whose list of tensors may be written without brackets.
+bool takes_tensors_one_by_one(std::string_view op) {
+  constexpr std::string_view ops[] = {"atleast_1d",        "atleast_2d",     "atleast_3d",
+                                      "block_diag",        "cartesian_prod", "chain_matmul",
+                                      "broadcast_tensors", "meshgrid"};
+  return std::ranges::count(ops, op) != 0;
 }
 
 // Ops that make tensors from nothing take PyTorch's options for them.
@@ -315,15 +327,17 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
       if (!put_ints(int(i), args + i, nargs - i)) return false;
       break;
     }
-    // meshgrid(a, b): where the only positional argument is a list of tensors.
-    if (arg.type == ArgType::tensor_list && positional == 1 && is_tensor(args[0]) &&
-        put_tensors(args, nargs))
+    if (arg.type == ArgType::tensor_list && is_tensor(args[0]) &&
+        takes_tensors_one_by_one(schema_.name) && put_tensors(args, nargs))
       break;
     if (!put(int(i), args[i])) return false;
   }
   Py_ssize_t keyword_count = keywords ? PyTuple_GET_SIZE(keywords) : 0;
   for (Py_ssize_t k = 0; k < keyword_count; ++k)
     if (!put_keyword(PyTuple_GET_ITEM(keywords, k), args[nargs + k])) return false;
+  if (nargs == 0 && schema_.args[0].type == ArgType::tensor_list && !given_[0] &&
+      takes_tensors_one_by_one(schema_.name))
+    put_tensors(args, 0);
   for (int i = 0; i < schema_.arg_count; ++i) {
     const Arg& arg = schema_.args[size_t(i)];
     if (!given_[size_t(i)] && !arg.has_default)

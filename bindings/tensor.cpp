@@ -39,12 +39,21 @@ bool has_state(PyObject* self) {
   return Py_TYPE(self) != tensor_class || object->dict || object->weakrefs;
 }
 
-// Called without the last reference of the impl: the Python object follows it.
+// Called by the last owner of the impl. The Python object follows it, or takes its role back when
+// Python has got hold of it again by a weak reference.
 void release_py_object(void* py_object) {
   PyTensor* object = static_cast<PyTensor*>(py_object);
-  object->tensor.forget();  // also at the end of Python, whose last collections still look at it
-  if (!Py_IsInitialized()) return;
+  TensorImpl* impl = object->tensor.impl();
+  if (!Py_IsInitialized()) {
+    impl->owns_py_object = false;
+    object->tensor.forget();  // the last collections of Python still look at it
+    return;
+  }
   AcquireGil gil;
+  if (!impl->owns_py_object) return;  // another thread has wrapped it meanwhile
+  impl->owns_py_object = false;
+  if (Py_REFCNT(object) > 1) impl->retain();
+  else object->tensor.forget();
   Py_DECREF(reinterpret_cast<PyObject*>(object));
 }
 

@@ -77,7 +77,7 @@ def asarray(
         made, is_fresh = obj, False
     elif hasattr(obj, "__array_interface__") and not isinstance(obj, np.generic):
         made, is_fresh = _C.as_tensor(obj), False
-    elif hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         made, is_fresh = rl.from_dlpack(obj), False
     elif not isinstance(obj, np.generic) and _has_buffer(obj):
         made = _C.frombuffer(obj, dtype=dtype or _C.get_default_dtype())
@@ -137,9 +137,9 @@ def range(start: float = 0, end: float | None = None, step: float = 1, **options
             f"range: upper bound and lower bound inconsistent with step sign: {start} to {end} by "
             f"{step}."
         )
-    dtype = options.pop("dtype", None) or _C.get_default_dtype()
     out, requires_grad = options.pop("out", None), options.pop("requires_grad", False)
+    dtype = options.pop("dtype", None) or (_C.get_default_dtype() if out is None else out.dtype)
     numbers = (rl.arange(count, dtype=_C.float64, **options) * step + start).to(dtype)
     if out is not None:
-        return rl.clone(numbers, out=out)
+        return rl.clone(numbers.view_as(out) if out.numel() == count else numbers, out=out)
     return numbers.requires_grad_(requires_grad)

@@ -65,13 +65,22 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """Returns the shape that all these shapes broadcast to.
 
     Raises:
-        RuntimeError: if two sizes of a dim differ and neither is 1.
+        RuntimeError: if two sizes of a dim differ and neither is 1, or one is no int.
+        ValueError: if a size is negative.
 
     Example:
         >>> torch.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
     """
+    for shape in shapes:
+        if not isinstance(shape, (int, tuple, list)):
+            raise RuntimeError(
+                f"broadcast_shapes: a shape is an int, or a tuple or list of ints, not {shape!r}."
+            )
     sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    for size in sizes:
+        if any(length < 0 for length in size):
+            raise ValueError(f"broadcast_shapes: the shape {size} has a negative length.")
     result = [1] * max((len(size) for size in sizes), default=0)
     for size in sizes:
         for i in range(-len(size), 0):

@@ -67,6 +67,7 @@ SUBMODULES = (
 )
 NAMES_IN = {
     "_accelerator": "Event",
+    "amp.grad_scaler": "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
     "_checkpoint.file_reader": "PyTorchFileReader",
     "_conditions": """
         _assert _assert_async _check _check_index _check_is_size _check_not_implemented

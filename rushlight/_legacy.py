@@ -132,6 +132,14 @@ class TensorType(type):
     dtype: rl.dtype
     device_type: str
 
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> TensorType:
+        """Makes a class that no other is derived from."""
+        if bases:
+            raise TypeError(
+                f"type '{bases[0].__name__}' is not an acceptable base type. Derive from Tensor."
+            )
+        return super().__new__(cls, name, bases, members)
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
             isinstance(instance, Tensor)

@@ -89,6 +89,7 @@ def _slope(f: Tensor, places: Any, edge_order: int) -> list[Tensor]:
                 f"gradient: places must be a vector of {f.shape[-1]} elements, but have shape "
                 f"{tuple(places.shape)}."
             )
+        f = f.to(rl.promote_types(f.dtype, places.dtype))
         steps = places.diff()
         before, after = steps[:-1], steps[1:]
         first, last, ends = steps[0], steps[-1], (steps[:2], steps[-2:].flip(0))

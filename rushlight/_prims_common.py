@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeviceLikeType",
+    "corresponding_complex_dtype",
+    "corresponding_real_dtype",
     "is_boolean_dtype",
     "is_complex_dtype",
     "is_float_dtype",
@@ -41,6 +43,16 @@ def is_float_dtype(dtype: rl.dtype) -> bool:
 def is_complex_dtype(dtype: rl.dtype) -> bool:
     """Returns whether it is complex."""
     return dtype.is_complex
+
+
+def corresponding_complex_dtype(dtype: rl.dtype) -> rl.dtype:
+    """Returns the complex type whose parts are of a real one."""
+    return dtype.to_complex()
+
+
+def corresponding_real_dtype(dtype: rl.dtype) -> rl.dtype:
+    """Returns the type of the parts of a complex one."""
+    return dtype.to_real()
 
 
 def make_contiguous_strides_for(shape: Sequence[int]) -> tuple[int, ...]:

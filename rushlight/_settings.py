@@ -38,7 +38,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"use_deterministic_algorithms: argument '{name}' must be bool, not "
                 f"{type(value).__name__}"
             )
-    _settings.update(deterministic=bool(mode), warn_only=bool(mode and warn_only))
+    _settings.update(deterministic=bool(mode), warn_only=bool(warn_only))
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -7,6 +7,7 @@ at, for the memory may have moved. A TypedStorage is an untyped one and a dtype.
 from __future__ import annotations
 
 import sys
+from typing import SupportsIndex
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -50,7 +51,12 @@ class StorageBase:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def __getitem__(self, index: Any) -> Any:
+        if self.device.type == "meta":
+            raise NotImplementedError(f"{type(self).__name__}: a storage on meta has no elements.")
         found = self._values()[index]
         return self._part(found, index) if isinstance(index, slice) else found.item()
 
@@ -212,8 +218,8 @@ class UntypedStorage(StorageBase):
     """
 
     def __init__(self, data: Any = 0, *, device: Any = None) -> None:
-        if isinstance(data, int):
-            self._handle = rl.empty(data, dtype=_C.uint8, device=device)
+        if isinstance(data, SupportsIndex):
+            self._handle = rl.empty(data.__index__(), dtype=_C.uint8, device=device)
         else:
             self._handle = _C.tensor(list(data), dtype=_C.uint8, device=device)
 
@@ -337,8 +343,8 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
             raise TypeError(f"{type(self).__name__} takes a size or a sequence, got {len(args)}")
         if wrap_storage is not None:
             self._untyped = wrap_storage
-        elif not args or isinstance(args[0], int):
-            made = rl.empty(args[0] if args else 0, dtype=self.dtype, device=device)
+        elif not args or isinstance(args[0], SupportsIndex):
+            made = rl.empty(args[0].__index__() if args else 0, dtype=self.dtype, device=device)
             self._untyped = UntypedStorage._of(made)
         else:
             data = args[0]

@@ -142,11 +142,14 @@ class MemoryMethods(_C.TensorBase):
         """Returns whether processes share the memory; on a GPU they always can."""
         return _C._storage_is_shared(self)
 
-    def dim_order(self, *, ambiguity_check: bool = False) -> tuple[int, ...]:
+    def dim_order(
+        self, *, ambiguity_check: bool | Sequence[_C.memory_format] = False
+    ) -> tuple[int, ...]:
         """Returns the dims in the order in which they lie in memory, the widest steps first.
 
         Args:
-            ambiguity_check: refuses strides that allow more than one order.
+            ambiguity_check: refuses strides that allow more than one order; of memory formats,
+                those that allow several of them.
 
         Raises:
             RuntimeError: if that is asked for and the order is not the only one.
@@ -155,7 +158,16 @@ class MemoryMethods(_C.TensorBase):
             >>> torch.empty(2, 3, 4).transpose(0, 1).dim_order()
             (1, 0, 2)
         """
-        if ambiguity_check:
+        if not isinstance(ambiguity_check, bool):
+            formats = list(ambiguity_check)
+            if not all(isinstance(format, _C.memory_format) for format in formats):
+                raise TypeError(
+                    "dim_order: ambiguity_check must be a bool or a list of memory formats, not "
+                    f"{ambiguity_check!r}."
+                )
+            if sum(self.is_contiguous(memory_format=format) for format in formats) > 1:
+                raise RuntimeError(f"dim_order: the tensor lies in several of {formats}.")
+        elif ambiguity_check:
             steps = [step for step, size in zip(self.stride(), self.shape, strict=True) if size > 1]
             if len(steps) < self.dim() or len(set(steps)) < len(steps):
                 raise RuntimeError("dim_order: the tensor does not have unique dim order.")
@@ -219,7 +231,7 @@ class MemoryMethods(_C.TensorBase):
         return self._replace("map2_", callable, x, y)
 
     def _replace(self, name: str, function: Callable[..., Any], *others: Tensor) -> Tensor:
-        if self.requires_grad:
+        if any(tensor.requires_grad for tensor in (self, *others)):
             raise RuntimeError(
                 f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}()."
             )

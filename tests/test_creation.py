@@ -1,5 +1,6 @@
 """New tensors without values: shape, strides, dtype and the arguments that all factories share."""
 
+import warnings
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -182,3 +183,103 @@ def test_tensors_of_one_element_are_numbers_in_a_sequence() -> None:
     assert torch.tensor([torch.ones(1, dtype=torch.int64), 2.5]).dtype == torch.float32
     assert torch.tensor([[1], one]).tolist() == [[1], [0.5]]
     assert torch.tensor([torch.ones(2), torch.ones(2)]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float64, torch.complex64])
+def test_what_is_made_in_out_has_its_dtype(dtype: torch.dtype) -> None:
+    for make in (
+        lambda out: torch.full((2,), 1.0, out=out),
+        lambda out: torch.eye(2, out=out),
+        lambda out: torch.empty(2, out=out),
+        lambda out: torch.ones(2, out=out),
+        lambda out: torch.linspace(0, 3, 4, out=out),
+        lambda out: torch.logspace(0, 3, 4, out=out),
+        lambda out: torch.sum(torch.tensor([2.5, 2.5]), dim=0, out=out),
+    ):
+        out = torch.empty(0, dtype=dtype)
+        assert make(out) is out
+        assert out.dtype is dtype
+    assert torch.equal(torch.eye(2, out=torch.empty(0, dtype=dtype)), torch.eye(2, dtype=dtype))
+    total = torch.sum(torch.tensor([2.5, 2.5]), dim=0, out=torch.empty(0, dtype=dtype))
+    assert total == (5 if dtype.is_floating_point or dtype.is_complex else 4)
+
+
+def test_another_dtype_than_that_of_out_is_refused() -> None:
+    for make in (torch.zeros, torch.arange, torch.rand):
+        with pytest.raises(RuntimeError, match="does not match dtype float32 of out"):
+            make(2, dtype=torch.float64, out=torch.zeros(2))
+
+
+def test_sequences_fill_out_of_any_shape() -> None:
+    for make in (
+        lambda out: torch.arange(0, 4, out=out),
+        lambda out: torch.linspace(0, 3, 4, out=out),
+        lambda out: torch.range(0, 3, out=out),
+    ):
+        x = torch.zeros(2, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            make(x[:, 1:])
+        assert x.tolist() == [[0, 0, 1], [0, 2, 3]]
+
+
+def test_asarray_takes_a_capsule_of_dlpack() -> None:
+    x = torch.ones(2)
+    y = torch.asarray(torch.utils.dlpack.to_dlpack(x))
+    y[0] = 5
+    assert x.tolist() == [5, 1]
+
+
+def test_only_some_functions_take_tensors_without_brackets() -> None:
+    x = torch.ones(2)
+    assert [t.shape for t in torch.broadcast_tensors(x, torch.ones(3, 1))] == [(3, 2), (3, 2)]
+    assert torch.block_diag().shape == (1, 0)
+    assert torch.broadcast_tensors() == ()
+    for stack in (torch.hstack, torch.vstack, torch.dstack, torch.column_stack):
+        for tensors in ((x,), (x, x)):
+            with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
+                stack(*tensors)
+
+
+def test_shapes_to_broadcast_are_checked() -> None:
+    for shapes in ((-1,), ((1, -12),), ((2,), (-1,))):
+        with pytest.raises(ValueError, match="negative length"):
+            torch.broadcast_shapes(*shapes)
+    with pytest.raises(RuntimeError, match="ints"):
+        torch.broadcast_shapes(1.1)
+
+
+def test_a_complex_number_is_no_int() -> None:
+    with pytest.raises(RuntimeError, match="is complex"):
+        int(torch.tensor(1.5j))
+
+
+def test_gradient_computes_in_the_dtype_of_the_places() -> None:
+    x, places = torch.rand(50), torch.rand(50, dtype=torch.float64).cumsum(0)
+    for edge_order in (1, 2):
+        (slope,) = torch.gradient(x, spacing=(places,), edge_order=edge_order)
+        expected = np.gradient(x.double().numpy(), places.numpy(), edge_order=edge_order)
+        np.testing.assert_allclose(slope.numpy(), expected, rtol=1e-9)
+
+
+def test_out_of_a_wider_dtype_does_not_change_the_result() -> None:
+    x, base = torch.tensor([17], dtype=torch.uint8), torch.tensor([0.3], dtype=torch.float16)
+    for dtype in (torch.int64, torch.int32):
+        out = torch.empty(1, dtype=dtype)
+        assert torch.pow(2, x, out=out).item() == torch.pow(2, x).item() == 0
+    out = torch.empty(1)
+    assert torch.sin(base, out=out).item() == torch.sin(base).item()
+
+
+def test_a_step_that_is_no_integer_is_a_value_error_where_integers_are_made() -> None:
+    for options in ({"dtype": torch.int64}, {"out": torch.empty(0, dtype=torch.int64)}):
+        with pytest.raises(ValueError, match="step must be nonzero"):
+            torch.arange(0, 64, 0.5, **options)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        torch.arange(0, 3, 0)
+
+
+def test_joined_floats_do_not_go_into_integers() -> None:
+    for join in (torch.cat, torch.concat, torch.stack, torch.hstack, torch.row_stack):
+        with pytest.raises(TypeError, match="can't be cast"):
+            join([torch.ones(2)], out=torch.empty(0, dtype=torch.int64))

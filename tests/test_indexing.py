@@ -298,3 +298,33 @@ def test_a_loop_in_parts_gives_every_row(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [row.item() for row in rows] == [0, 1, 2, 3, 4]
     sum(row * i for i, row in enumerate(rows)).backward()
     assert x.grad.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_expanded_tensor_is_written_where_any_repeat_is_asked_for() -> None:
+    mask = torch.tensor([[False, True], [False, False], [True, True]])
+    for write in (
+        lambda x: x.masked_fill_(mask, 2),
+        lambda x: x.masked_fill_(mask, torch.tensor(2.0)),
+        lambda x: x.__setitem__(mask, 2.0),
+        lambda x: x.index_fill_(0, torch.tensor([0, 2]), 2),
+        lambda x: x.index_put_((torch.tensor([0, 2]), torch.tensor([1, 0])), torch.tensor(2.0)),
+    ):
+        x = torch.ones(3, 1).expand(3, 2)
+        with pytest.warns(UserWarning, match="expanded tensors"):
+            write(x)
+        assert x.tolist() == [[2, 2], [1, 1], [2, 2]]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, index, values: x.index_add_(0, index, values),
+        lambda x, index, values: x.index_copy_(0, index, values),
+        lambda x, index, values: x.put_(index, values),
+        lambda x, index, values: x.scatter_(0, index, values),
+        lambda x, index, values: x.index_put_((index,), values, accumulate=True),
+    ],
+)
+def test_other_writes_to_an_expanded_tensor_are_refused(write) -> None:
+    with pytest.raises(RuntimeError, match="single memory location"):
+        write(torch.ones(1).expand(3), torch.tensor([0, 2]), torch.ones(2))

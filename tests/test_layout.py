@@ -71,3 +71,19 @@ def test_scatter_reduce_combines_what_meets(reduce: str, expected: list[float]) 
     out = start.scatter_reduce(0, index, values, reduce)
     assert out.tolist() == pytest.approx(expected)
     assert start.scatter_reduce_(0, index, values, reduce).tolist() == pytest.approx(expected)
+
+
+def test_expanded_dims_of_size_1_have_the_strides_of_unsqueeze() -> None:
+    x = torch.ones(5)
+    assert x.expand(1, 1, 5).stride() == x[None, None].stride() == (5, 5, 1)
+    assert x.expand(2, 1, 5).stride() == (0, 5, 1)
+    assert torch.ones(5, 2).t().expand(1, 2, 5).stride() == (2, 1, 2)
+    assert torch.ones(()).expand(1, 1).stride() == (0, 0)
+
+
+def test_resizing_keeps_an_order_that_fits() -> None:
+    x = torch.empty(2, 3).t()
+    assert x.resize_(3, 2).stride() == x.resize_as_(x).stride() == (1, 3)
+    image = torch.empty(1, 2, 3, 4).contiguous(memory_format=torch.channels_last)
+    flat = torch.empty(24).resize_as_(image, memory_format=torch.preserve_format)
+    assert flat.is_contiguous(memory_format=torch.channels_last)

@@ -140,3 +140,10 @@ def test_dtypes_that_no_tensor_has_can_be_named() -> None:
     assert copy.deepcopy(torch.uint4) is pickle.loads(pickle.dumps(torch.uint4)) is torch.uint4
     with pytest.raises(TypeError, match="dtype"):
         torch.zeros(2, dtype=torch.uint4)
+
+
+def test_types_of_tensors_have_no_subclasses() -> None:
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+
+        class Own(torch.FloatTensor):
+            pass

@@ -254,7 +254,10 @@ def test_settings_of_other_compilers_are_taken() -> None:
         ("cuda.amp.common", "amp_definitely_not_available"),
         ("fx.node", "Argument Target map_arg"),
         ("_lowrank", "pca_lowrank svd_lowrank"),
-        ("_prims_common", "DeviceLikeType Number Tensor is_float_dtype"),
+        (
+            "_prims_common",
+            "DeviceLikeType Number Tensor corresponding_complex_dtype is_float_dtype",
+        ),
         ("distributed._tensor", "DTensor DeviceMesh device_mesh init_device_mesh"),
         ("distributed.distributed_c10d", "_get_default_group _get_global_rank"),
         ("distributed.rpc.api", "UNSET_RPC_TIMEOUT"),

@@ -359,3 +359,14 @@ def runs(isa: str) -> bool:
         ).returncode
         == 0
     )
+
+
+def test_bernoulli_draws_into_integers_and_bools() -> None:
+    for dtype in (torch.bool, torch.uint8, torch.int64, torch.bfloat16):
+        out = torch.zeros(3, dtype=dtype)
+        assert torch.bernoulli(torch.tensor([1.0, 0.0, 1.0]), out=out) is out
+        assert out.tolist() == [1, 0, 1]
+
+
+def test_exponential_numbers_of_endless_rate_are_zero() -> None:
+    assert torch.empty(2).exponential_(float("inf")).tolist() == [0, 0]

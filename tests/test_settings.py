@@ -20,6 +20,9 @@ def test_deterministic_debug_mode_and_algorithms_are_one_setting() -> None:
             assert torch.get_deterministic_debug_mode() == number
         torch.use_deterministic_algorithms(True, warn_only=True)
         assert torch.get_deterministic_debug_mode() == 1
+        torch.use_deterministic_algorithms(False, warn_only=True)
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        assert torch.get_deterministic_debug_mode() == 0
     finally:
         torch.set_deterministic_debug_mode(0)
     for wrong in ("x", 5):

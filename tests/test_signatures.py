@@ -64,3 +64,9 @@ def test_a_function_of_the_program_fills_in_its_defaults(program: dict[str, Any]
     x = torch.ones(2, requires_grad=True)
     program["Double"].apply(x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [2, 2]
+
+
+def test_operands_have_the_names_of_numpy_too() -> None:
+    x, y = torch.ones(2), torch.full((2,), 2.0)
+    assert torch.equal(torch.add(x1=x, x2=y), x + y)
+    assert torch.equal(torch.exp(x=x), torch.exp(a=x))

@@ -344,3 +344,37 @@ def test_storages_of_bytes_have_the_methods_of_those_of_numbers() -> None:
     assert storage.type() == "torch.storage.UntypedStorage"
     assert storage.float().tolist() == [1.0, 2.0] and storage.float().dtype is torch.float32
     assert storage.new().nbytes() == 0
+
+
+def test_the_size_of_a_storage_counts_its_memory() -> None:
+    empty, ten = (torch.empty(n).storage().__sizeof__() for n in (0, 10))
+    assert ten - empty == 40
+
+
+def test_numpys_ints_are_sizes_of_storages() -> None:
+    assert len(torch.Storage(np.int16(3))) == 3
+    assert len(torch.UntypedStorage(np.int16(3))) == 3
+
+
+def test_a_storage_on_meta_has_no_elements() -> None:
+    for storage in (torch.TypedStorage(3, device="meta"), torch.UntypedStorage(3, device="meta")):
+        assert storage.size() == 3
+        with pytest.raises(NotImplementedError, match="no elements"):
+            storage[0]
+
+
+def test_functions_in_python_do_not_record() -> None:
+    x, y = torch.ones(2), torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.map_(y, lambda a, b: a + b)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.map2_(x, y, lambda a, b, c: a + b + c)
+
+
+def test_dim_order_of_several_formats_is_refused() -> None:
+    formats = [torch.contiguous_format, torch.channels_last]
+    assert torch.empty(2, 3, 4, 5).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="several"):
+        torch.empty(2, 1, 4, 5).dim_order(ambiguity_check=formats)
+    with pytest.raises(TypeError, match="memory formats"):
+        torch.empty(2, 3).dim_order(ambiguity_check="channels_last")

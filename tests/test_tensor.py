@@ -104,6 +104,19 @@ def test_attributes_and_subclasses_survive_while_only_the_core_holds_the_tensor(
     assert reference() is None
 
 
+def test_a_weak_reference_gives_a_tensor_that_outlives_its_owner_in_the_core() -> None:
+    x = torch.ones(2)
+    x.grad = torch.ones(2)
+    reference = weakref.ref(x.grad)
+    grad = reference()
+    del x
+    assert grad is not None
+    assert grad.sum().item() == 2
+    assert reference() is grad
+    del grad
+    assert reference() is None
+
+
 def test_dead_tensors_are_freed() -> None:
     before = torch._C._memory_stats()["allocated"]
     for _ in range(10):

@@ -62,7 +62,7 @@ Tensor alpha_dropped(const Tensor& input, double p, bool training, bool by_chann
   if (!training || p == 0 || input.numel() == 0) return input;
   if (p == 1) return mul(input, wrapped_number(0.0));
   double a = 1 / std::sqrt((1 - p) * (1 + p * kLow * kLow)), b = -a * kLow * p;
-  Tensor noise = by_channel ? channel_noise(input, 1 - p) : bernoulli(input, 1 - p);
+  Tensor noise = by_channel ? channel_noise(input, 1 - p) : bernoulli(detach(input), 1 - p);
   Tensor kept = mul(input, noise * wrapped_number(a));
   return kept + ((wrapped_number(1.0) - noise) * wrapped_number(a * kLow) + wrapped_number(b));
 }

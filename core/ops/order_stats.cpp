@@ -159,7 +159,7 @@ Tensor quantile_of(const Tensor& input, const Tensor& q, std::optional<int64_t> 
 
 // modes_cpu for all devices.
 Tensor mode_places(const Rows& rows) {
-  auto [values, places] = call<"sort", Pair>(rows.tensor, rows.dim, false, true);
+  auto [values, places] = call<"sort", Pair>(rows.tensor, rows.dim, false, std::optional(true));
   int64_t length = rows.length(), dim = rows.dim;
   Shape along(rows.tensor.sizes().size(), 1);
   along[size_t(dim)] = length;

@@ -56,8 +56,12 @@ Tensor range(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
   DType type = dtype.value_or(integral ? DType::int64 : default_dtype());
   CHECK(!is_bool(type) && !is_complex(type), ErrorKind::kNotImplemented, "not implemented for ",
         dtype_name(type));
-  if (type == DType::int64)
+  if (type == DType::int64) {
+    bool has_steps = step.to<double>() != 0;
     for (Scalar* number : {&start, &end, &step}) *number = as_integer(*number);
+    CHECK(!has_steps || step.to<int64_t>() != 0, ErrorKind::kValue,
+          "step must be nonzero, but as an integer it is 0. Use a floating-point dtype.");
+  }
   Tensor out = fresh(Shape{range_length(start, end, step)}, type, device);
   return generated(out, Range{uint64_t(start.to<int64_t>()), uint64_t(step.to<int64_t>()),
                               start.to<double>(), step.to<double>()});

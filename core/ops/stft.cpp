@@ -73,6 +73,10 @@ struct Frames {
     CHECK(!given.defined() || (given.dim() == 1 && given.size(0) == win_length),
           "expected a 1D window tensor of size equal to win_length=", win_length,
           ", but got window with size ", given.defined() ? given.sizes() : Shape{}, ".");
+    if (!given.defined() && warn_user)
+      warn_user(
+          "A window was not provided: frames are cut out as they are, which leaks between "
+          "frequencies. Pass window=torch.hann_window(win_length), or torch.ones.");
     Tensor middle = given.defined()
                         ? given
                         : full(Shape{win_length}, 1, real_dtype(input.dtype()), input.device());

@@ -285,6 +285,11 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
         ". Convert the tensor with .to(", dtype_name(typing.result),
         ") first, or let the result be a new one.");
   check_writable(*into);
+  // Loops may compute in more digits than the result has, which do not show in `into` either.
+  if (into->dtype() != typing.result && typing.written != typing.result) {
+    copy_into(*into, pointwise(formula, operands, scalars, nullptr));
+    return *into;
+  }
   Tensor copies[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k)
     if (overwritten_early(*operands[k], *into))

@@ -56,9 +56,10 @@ bool fits(const Scalar& value, DType dtype) {
 
 void TensorImpl::destroy(TensorImpl* impl) {
   if (impl->owns_py_object) {
-    impl->owns_py_object = false;
-    // The last reference of the Python object: freeing it finds the impl already gone.
+    impl->retain();  // for the Python object, which somebody may have got by a weak reference
     release_py_object(impl->py_object);
+    if (impl->release()) destroy(impl);
+    return;
   }
   if (impl->saved) impl->storage->saved_windows.fetch_sub(1, std::memory_order_relaxed);
   impl->~TensorImpl();

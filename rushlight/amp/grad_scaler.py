@@ -275,7 +275,14 @@ class GradScaler:
                     "GradScaler.update: No inf checks were recorded prior to update. "
                     "Call scaler.step(optimizer) first."
                 )
-            self._adjust(scale, tracker, rl.stack(found).sum() > 0)
+            _amp_update_scale_(
+                scale,
+                tracker,
+                rl.stack(found).sum(),
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _replace(self, scale: Tensor, new_scale: float | Tensor) -> None:
@@ -289,17 +296,6 @@ class GradScaler:
                 f"requires_grad=False, but has shape {tuple(new_scale.shape)} and requires_grad="
                 f"{new_scale.requires_grad}."
             )
-
-    def _adjust(self, scale: Tensor, tracker: Tensor, is_bad: Tensor) -> None:
-        """Shrinks the scale or counts a good step, without waiting for the device."""
-        good = tracker + 1
-        grows = (good >= self._growth_interval) & ~is_bad
-        grown = scale * self._growth_factor
-        # A scale that would be infinite stays.
-        grown = rl.where(grown.isfinite(), grown, scale)
-        kept = rl.where(grows, grown, scale)
-        scale.copy_(rl.where(is_bad, scale * self._backoff_factor, kept))
-        tracker.copy_(rl.where(is_bad | grows, rl.zeros_like(good), good))
 
     def get_scale(self) -> float:
         """Returns the scale; 1.0 if the scaler is disabled."""
@@ -400,6 +396,37 @@ class GradScaler:
 
     def _found_inf_per_device(self, optimizer: Optimizer) -> dict[rl.device, Tensor]:
         return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+
+
+# The two functions that scalers of other libraries call, by PyTorch's names.
+
+
+def _amp_update_scale_(
+    scale: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Shrinks the scale or counts a good step, without waiting for the device."""
+    is_bad, good = found_inf > 0, growth_tracker + 1
+    grows = (good >= growth_interval) & ~is_bad
+    grown = scale * scale_growth_factor
+    # A scale that would be infinite stays.
+    grown = rl.where(grown.isfinite(), grown, scale)
+    kept = rl.where(grows, grown, scale)
+    scale.copy_(rl.where(is_bad, scale * scale_backoff_factor, kept))
+    growth_tracker.copy_(rl.where(is_bad | grows, rl.zeros_like(good), good))
+    return scale
+
+
+@rl.no_grad()
+def _amp_foreach_non_finite_check_and_unscale_(
+    self: list[Tensor], found_inf: Tensor, inv_scale: Tensor
+) -> None:
+    """Multiplies tensors by a number, and sets found_inf to 1 if one was not finite."""
+    _C._unscale_(self, found_inf, inv_scale)
 
 
 @rl.no_grad()

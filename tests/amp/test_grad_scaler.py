@@ -324,3 +324,15 @@ def test_step_that_fails_leaves_nothing_on_a_fused_optimizer() -> None:
     with pytest.raises(RuntimeError, match="sparse gradients"):
         scaler.step(optimizer)
     assert not hasattr(optimizer, "found_inf") and not hasattr(optimizer, "grad_scale")
+
+
+def test_scalers_of_other_libraries_have_the_functions_that_they_call() -> None:
+    grads, found = [torch.full((2,), 4.0), torch.tensor([INF])], torch.zeros(())
+    torch._amp_foreach_non_finite_check_and_unscale_(grads, found, torch.tensor(0.5))
+    assert grads[0].tolist() == [2, 2]
+    assert found == 1
+    scale, tracker = torch.tensor(4.0), torch.tensor(0, dtype=torch.int32)
+    assert torch._amp_update_scale_(scale, tracker, found, 2.0, 0.25, 1) is scale
+    assert (scale, tracker) == (1, 0)
+    torch._amp_update_scale_(scale, tracker, torch.zeros(()), 2.0, 0.25, 1)
+    assert scale == 2

@@ -5,6 +5,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.nn import functional as F
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +88,14 @@ def test_channel_dropout_needs_channels() -> None:
 
 def test_repr() -> None:
     assert repr(nn.Dropout2d(0.25, True)) == "Dropout2d(p=0.25, inplace=True)"
+
+
+@pytest.mark.parametrize("drop", [F.dropout, F.alpha_dropout, F.feature_alpha_dropout])
+def test_inplace_has_the_gradient_of_a_copy(drop) -> None:
+    grads = []
+    for inplace in (False, True):
+        torch.manual_seed(0)
+        x = torch.ones(2, 3, 4, requires_grad=True)
+        drop(x * 1, 0.5, True, inplace).sum().backward()
+        grads.append(x.grad)
+    assert torch.equal(*grads)

@@ -456,3 +456,11 @@ def test_inputs_of_any_layout() -> None:
         close(torch.linalg.solve_triangular(a, a, upper=True), np.linalg.solve(np.triu(A), A))
     one = tensor_of(A[:1]).expand(6, 6)
     assert torch.linalg.matrix_rank(one).item() == 1
+
+
+def test_the_zeroth_power_of_a_matrix_has_no_slope() -> None:
+    x = torch.rand(2, 2, requires_grad=True)
+    power = torch.linalg.matrix_power(x, 0)
+    assert power.tolist() == [[1, 0], [0, 1]]
+    power.sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 0]]

@@ -11,7 +11,8 @@ namespace {
 Tensor frequencies(int64_t n, int64_t count, int64_t negative, double d, std::optional<DType> dtype,
                    std::optional<Device> device) {
   DType type = dtype.value_or(default_dtype());
-  CHECK(is_floating(type), "requires a floating point dtype, got ", dtype_name(type), ".");
+  CHECK(is_floating(type), is_complex(type) ? ErrorKind::kNotImplemented : ErrorKind::kRuntime,
+        "requires a floating point dtype, got ", dtype_name(type), ".");
   CHECK(count >= 0, "Trying to create tensor with negative dimension ", n, ": [", n, "]");
   Tensor here = empty(Shape{count}, DType::float64);
   double step = 1 / (double(n) * d);

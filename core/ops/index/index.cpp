@@ -1,8 +1,10 @@
 // Owns the ops of index tensors and masks: reading, writing, adding, and finding places.
 #include "core/ops/index/index.h"
 
+#include "core/ops/lift.h"
 #include "core/ops/op.h"
 #include "core/ops/real_number.h"
+#include "core/ops/reduce/reduce.h"
 #include "core/ops/same_device.h"
 
 namespace rushlight {
@@ -32,6 +34,7 @@ Tensor as_vector(const Tensor& input) { return input.dim() ? input : view(input,
 // Adds or writes the slices of `source` at the places that `index` names along dim.
 Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                   bool accumulate) {
+  check_writable(input);
   Tensor target = as_vector(input);
   std::vector<Tensor> indices = at_dim(target, dim, index);
   Shape expected = target.sizes();
@@ -48,6 +51,13 @@ Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const T
   check_same_device(input, source, "source");
   index_put_(target, indices, as_vector(source), accumulate);
   return input;
+}
+
+void warn_of_repeats(const char* op) {
+  if (!warn_user) return;
+  warn_user(std::string("Use of ") + op +
+            " on expanded tensors is deprecated: what is written shows in all repeats of an "
+            "element. Please clone() the tensor before performing this operation.");
 }
 
 // The flat tensor, for masks and for take; a view where that is possible.
@@ -124,8 +134,13 @@ OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
 OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumulate) -> Tensor", {
   .home    = "core",
   .doc     = R"(input[indices] = values, or += with accumulate.)",
+  .fills   = true,
   .batch   = index_put_samples,
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    if (has_internal_overlap(input)) {
+      if (accumulate) check_writable(input);
+      warn_of_repeats("index_put_");
+    }
     if (!input.device().is_meta() || !are_uncounted(indices))
       write_picked(input, pick(input, indices), values, accumulate);
     return input;
@@ -140,6 +155,25 @@ OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumula
                    d<"values">([](const Tensor& g, const std::vector<Tensor>& indices) {
                      return index(g, indices);
                    })),
+})
+
+// masked_fill_ of an expanded tensor: an element is written when any of its repeats is asked for.
+OP(_masked_fill_repeats_, "(Tensor! input, Tensor mask, Tensor value) -> Tensor", {
+  .home    = "core",
+  .doc     = R"(Writes a 0-d value where mask is true to an input that repeats its elements.)",
+  .fills   = true,
+  .forward = [](const Tensor& input, const Tensor& mask, const Tensor& value) {
+    warn_of_repeats("masked_fill_");
+    Tensor once = input, where_any = expand(mask, input.sizes());
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      if (input.strides()[size_t(d)] != 0 || input.size(d) < 2) continue;
+      once = narrow(once, d, 0, 1);
+      const int64_t dims[] = {d};
+      where_any = call<"any", Tensor>(where_any, Dims(ShapeRef(dims)), true);
+    }
+    copy_into(once, select(where_any, value, once));
+    return input;
+  },
 })
 
 OP(index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, "
@@ -274,6 +308,7 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
     CHECK(source.numel() == index.numel(), ErrorKind::kIndex,
           "Expected source and index to have the same number of elements, but got ",
           source.numel(), " and ", index.numel());
+    check_writable(input);
     Tensor values = reshape(source, index.sizes());
     if (!input.is_contiguous()) {
       index_put_(input, unraveled(input, index), values, accumulate);

@@ -13,7 +13,7 @@ Tensor identity_like(const Tensor& A) { return expand(eye_like(A, A.size(-1)), A
 
 Tensor power(const Tensor& A, int64_t n) {
   check_square(A, "A");
-  if (n == 0) return clone(identity_like(A));
+  if (n == 0) return copy_(clone(A), identity_like(A));  // with a gradient, which is zero
   uint64_t left = n < 0 ? -uint64_t(n) : uint64_t(n);
   Tensor square = n < 0 ? call<"linalg_inv", Tensor>(A) : A, result;
   for (; left > 0; left >>= 1) {
@@ -251,8 +251,8 @@ Returns:
 
 OP(vander, "(Tensor x, int? N=None, bool increasing=False) -> Tensor", {
   .doc     = R"(The Vandermonde matrix of a vector: columns x^(N - 1) to x^0, or increasing.)",
-  .dtypes  = numeric,
-  .forward = [](const Tensor& x, std::optional<int64_t> N, bool increasing) {
+  .forward = [](const Tensor& vector, std::optional<int64_t> N, bool increasing) {
+    Tensor x = is_bool(vector.dtype()) ? cast(vector, DType::int64) : vector;
     CHECK(x.dim() == 1, "x must be a one-dimensional tensor, but has shape ", x.sizes(), ".");
     int64_t count = N ? *N : x.size(0);
     CHECK(count >= 0, "N must be non-negative, but is ", count, ".");

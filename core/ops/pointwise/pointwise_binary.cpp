@@ -6,6 +6,15 @@ namespace rushlight {
 
 // ---- sums and products --------------------------------------------------------------------------
 
+#ifndef RUSHLIGHT_ISA
+// Arguments in an order that PyTorch had first, and still takes.
+static void warn_of_order(const char* op, const char* factor) {
+  if (!warn_user) return;
+  warn_user(std::string("This overload of ") + op + " is deprecated: pass " + factor +
+            " by name, after the tensors.");
+}
+#endif
+
 POINTWISE(add_value, (N input, N other, S alpha), input + other * alpha)
 OP(add, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .doc     = R"(input + alpha * other.
@@ -20,11 +29,11 @@ Example:
       d<"other">([](const Tensor& g, const Scalar& alpha) { return scaled(g, alpha); })),
 })
 
-// The order of arguments that PyTorch had first, and still takes.
 OP(add_scaled, "add.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
   .doc     = "The same in the order of early versions.",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
+    warn_of_order("add", "alpha");
     return call<"add", Tensor>(input, other, alpha);
   },
 })
@@ -51,6 +60,7 @@ OP(sub_scaled, "sub.scaled(Tensor input, Scalar alpha, Tensor|Scalar other) -> T
   .dtypes  = numeric,
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
+    warn_of_order("sub", "alpha");
     return call<"sub", Tensor>(input, other, alpha);
   },
 })
@@ -109,6 +119,7 @@ OP(addcmul_scaled,
   .doc     = "The same in the order of early versions.",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar value, const Tensor& tensor1, const Tensor& tensor2) {
+    warn_of_order("addcmul", "value");
     return call<"addcmul", Tensor>(input, tensor1, tensor2, value);
   },
 })
@@ -139,6 +150,7 @@ OP(addcdiv_scaled,
   .doc     = "The same in the order of early versions.",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar value, const Tensor& tensor1, const Tensor& tensor2) {
+    warn_of_order("addcdiv", "value");
     return call<"addcdiv", Tensor>(input, tensor1, tensor2, value);
   },
 })

@@ -176,6 +176,7 @@ OP(masked_fill, "(Tensor input, Tensor mask, Tensor|Scalar value) -> Tensor", {
 Example:
     >>> torch.zeros(3).masked_fill(torch.tensor([True, False, True]), 2.0)
     tensor([2., 0., 2.]))",
+  .fills   = true,
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& mask, const Tensor& value) {
     int64_t rank = std::max(batch.rank("input"), batch.rank("mask"));
     Tensor to = batch.has("input") ? Batch::padded(input, rank) : input;
@@ -195,6 +196,9 @@ Example:
           dtype_name(input.dtype()), " without dropping its imaginary part.");
     if (is_integral(input.dtype()) && value.device().is_cpu())
       scalar_tensor(item(value), input.dtype());  // refuses what does not fit
+    if (into && has_internal_overlap(*into)) {
+      return call<"_masked_fill_repeats_", Tensor>(*into, mask, to_dtype(value, input.dtype()));
+    }
     Tensor row_major;
     if (!into && !input.is_contiguous()) {
       row_major = empty(broadcast_shapes(input.sizes(), mask.sizes()), input.dtype(),

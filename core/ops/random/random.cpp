@@ -213,9 +213,12 @@ OP(normal_float_float, "normal.float_float(float mean, float std, int[] size, *,
 
 OP(bernoulli, "(Tensor input, *, Generator? generator=None) -> Tensor", {
   .doc     = R"(One with the probability that input gives, else zero.)",
+  .variants = function | method,
   .batch   = by_elements,
-  .forward = [](const Tensor& input, Generator* generator) {
-    Tensor out = empty(input.sizes(), chances_of(input).dtype(), input.device());
+  .forward = [](const Tensor& input, Generator* generator, const Tensor* into) {
+    DType dtype = chances_of(input).dtype();
+    bool fits = into && !is_complex(into->dtype());
+    Tensor out = fits ? *into : empty(input.sizes(), dtype, input.device());
     return draw_bernoulli(out, input, generator);
   },
   .grads   = grads(d<"input">(overwritten)),

@@ -135,10 +135,9 @@ Tensor draw_log_normal(const Tensor& out, double mean, double std, Generator* ge
 }
 
 Tensor draw_exponential(const Tensor& out, double rate, Generator* generator) {
-  return fill(
-      out, Distribution::exponential,
-      {.first = rate, .least = smallest_positive(out.dtype()), .most = largest_finite(out.dtype())},
-      generator);
+  double least = std::isinf(rate) ? 0 : smallest_positive(out.dtype());
+  return fill(out, Distribution::exponential,
+              {.first = rate, .least = least, .most = largest_finite(out.dtype())}, generator);
 }
 
 Tensor draw_geometric(const Tensor& out, double p, Generator* generator) {

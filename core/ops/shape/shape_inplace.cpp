@@ -3,6 +3,7 @@
 #include "core/autograd/node.h"
 #include "core/ops/op.h"
 #include "core/ops/shape/shape.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -26,13 +27,16 @@ Tensor become(const Tensor& input, const Tensor& view, const char* writer) {
   return input;
 }
 
-// Gives input other sizes in the given order of dims; its storage grows as needed.
-Tensor resized(const Tensor& input, ShapeRef size, MemoryFormat format, const char* writer) {
+// Gives input other sizes in the given order of dims; its storage grows as needed. Without an order
+// it stays as it is if it has these sizes.
+Tensor resized(const Tensor& input, ShapeRef size, std::optional<MemoryFormat> format,
+               const char* writer) {
   CHECK(!gradient_edge_exists(input), "cannot resize variables that require grad");
   CHECK(!is_lifted(input), "cannot resize a tensor inside vmap or forward mode");
   Shape sizes(size);
   checked_numel(sizes);
-  Shape strides = strides_for(sizes, format);
+  if (!format && sizes == input.sizes()) return input;
+  Shape strides = strides_for(sizes, format.value_or(MemoryFormat::contiguous));
   TensorImpl& impl = *input.impl();
   int64_t needed = storage_bytes_needed(sizes, strides, impl.offset, input.itemsize());
   if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
@@ -121,7 +125,7 @@ OP(resize_, "(Tensor! input, int[] size, *, memory_format? memory_format=None) -
   .variants = method,
   .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<MemoryFormat> memory_format) {
-    return resized(input, size, memory_format.value_or(MemoryFormat::contiguous), "resize_");
+    return resized(input, size, memory_format, "resize_");
   },
 })
 
@@ -131,8 +135,8 @@ OP(resize_as_, "(Tensor! input, Tensor the_template, *, memory_format? memory_fo
   .seen    = Seen::whole,
   .forward = [](const Tensor& input, const Tensor& the_template,
                 std::optional<MemoryFormat> memory_format) {
-    return resized(input, the_template.sizes(), memory_format.value_or(MemoryFormat::contiguous),
-                   "resize_as_");
+    if (memory_format == MemoryFormat::preserve) memory_format = suggested_format(the_template);
+    return resized(input, the_template.sizes(), memory_format, "resize_as_");
   },
 })
 

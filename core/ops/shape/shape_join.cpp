@@ -8,6 +8,7 @@
 #include "core/device/threads.h"
 #include "core/ops/op.h"
 #include "core/ops/shape/shape.h"
+#include "core/tensor/default_device.h"
 #include "core/tensor/memory_order.h"
 
 namespace rushlight {
@@ -331,7 +332,9 @@ OP(atleast_3d_list, "atleast_3d.list(Tensor[] tensors) -> Tensor[]", {
 
 OP(broadcast_tensors, "(Tensor[] tensors) -> Tensor[]", {
   .doc     = R"(The tensors expanded to their common shape, as views.)",
-  .forward = [](TensorList tensors) { return broadcast_all(tensors); },
+  .forward = [](TensorList tensors) {
+    return tensors.empty() ? std::vector<Tensor>() : broadcast_all(tensors);
+  },
 })
 
 OP(meshgrid, "(Tensor[] tensors, *, str? indexing=None) -> Tensor[]", {
@@ -437,6 +440,7 @@ A vector counts as one row, a number as a 1 x 1 matrix.)",
     return cat(rows, 1);
   },
   .forward = [](TensorList tensors) {
+    if (tensors.empty()) return fresh(Shape{1, 0}, std::nullopt, std::nullopt);
     check_list(tensors);
     check_devices(tensors);
     int64_t rows = 0, columns = 0;

@@ -73,6 +73,12 @@ Window expanded_window(const Tensor& input, ShapeRef size) {
           ") must match the existing size (", have, ") at non-singleton dimension ", d,
           ". Target sizes: ", ShapeText{size}, ". Tensor sizes: ", input.sizes());
   }
+  // New dims of size 1 have the strides that unsqueeze gives them, others of size 1 keep theirs.
+  for (size_t d = input.dim() ? size.size() : 0; d-- > 0;) {
+    if (size[d] != 1) continue;
+    window.strides[d] =
+        d < lead ? window.sizes[d + 1] * window.strides[d + 1] : input.strides()[d - lead];
+  }
   return window;
 }
 

@@ -63,19 +63,19 @@ using Pair = std::tuple<Tensor, Tensor>;
 }  // namespace
 
 OP(sort, "(Tensor input, int dim=-1, bool descending=False, *, "
-         "bool stable=False) -> (Tensor values, Tensor indices)", {
+         "bool? stable=None) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The elements along dim in order, and where they were.
 
 Equal elements keep their order.)",
   .dtypes  = real,
   .batch   = by_dims,
-  .forward = [](const Tensor& input, int64_t dim, bool descending, bool) {
+  .forward = [](const Tensor& input, int64_t dim, bool descending, std::optional<bool>) {
     Sorted sorted = sort_along(input, dim, descending);
     return Pair(sorted.values, sorted.indices);
   },
   .saves   = saves<"indices", "input.shape">,
   .grads   = grads(d<"input">([](TensorList g, const Tensor& indices, const Shape& shape,
-                                 int64_t dim, bool, bool) {
+                                 int64_t dim, bool, std::optional<bool>) {
     return taken_backward(g[0], indices, shape, dim);
   })),
 })
@@ -93,7 +93,7 @@ OP(msort, "(Tensor input) -> Tensor", {
   .doc     = R"(The elements along the first dim in order.)",
   .dtypes  = real,
   .forward = [](const Tensor& input) {
-    return std::get<0>(call<"sort", Pair>(input, int64_t(0), false, true));
+    return std::get<0>(call<"sort", Pair>(input, int64_t(0), false, std::optional(true)));
   },
 })
 
