@@ -128,7 +128,9 @@ def test_processes_that_are_started_anew_have_the_second_name(tmp_path: Path) ->
 
 
 def test_the_import_counts_in_processes_that_do_not_repeat_it(tmp_path: Path) -> None:
-    (tmp_path / "work.py").write_text("import torch\n\ndef work(rank):\n    print(torch.__name__)\n")
+    (tmp_path / "work.py").write_text(
+        "import torch\n\ndef work(rank):\n    print(torch.__name__)\n"
+    )
     program = tmp_path / "program.py"
     program.write_text(
         'if __name__ == "__main__":\n'
