@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
+    State = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
+
 
 class CopyMethods(_C.TensorBase):
     """What Tensor inherits."""
@@ -23,11 +25,10 @@ class CopyMethods(_C.TensorBase):
     def __copy__(self) -> Tensor:
         if _C._is_wrapper(self):
             result = self.detach().requires_grad_(self.requires_grad)
-            result.__dict__.update(self.__dict__)
-            return result
-        with DisableTorchFunctionSubclass():
-            result = as_class(type(self), self.detach(), self.requires_grad)
-        result.__dict__.update(self.__dict__)
+        else:
+            with DisableTorchFunctionSubclass():
+                result = as_class(type(self), self.detach(), self.requires_grad)
+        set_state(result, state_of(self))
         return result
 
     @told
@@ -49,7 +50,7 @@ class CopyMethods(_C.TensorBase):
         memo[id(self)] = result
         import copy
 
-        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        set_state(result, copy.deepcopy(state_of(self), memo))
         if self.grad is not None:
             result.grad = copy.deepcopy(self.grad, memo)
         return result
@@ -57,7 +58,7 @@ class CopyMethods(_C.TensorBase):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         whole: Any = self
         if _C._is_wrapper(self):
-            return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__dict__ or None
+            return _rebuild_wrapper, (type(self), *_outside_of(whole)), state_of(self) or None
         from rushlight.utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(whole)
@@ -70,10 +71,10 @@ class CopyMethods(_C.TensorBase):
             strides = data.stride() if is_dense(data) else None
             layout = (self.dtype, tuple(self.shape), strides, str(self.device))
             payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
-        return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__dict__ or None
+        return _rebuild, (type(self), payload, *layout, self.requires_grad), state_of(self) or None
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    def __setstate__(self, state: State) -> None:
+        set_state(self, state)
 
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
         """Returns what takes this tensor's place in a module when `other` is loaded.
@@ -98,6 +99,23 @@ class CopyMethods(_C.TensorBase):
 
         with rl.no_grad():
             return self.copy_(other).detach()
+
+
+def state_of(obj: Any) -> State:
+    """The attributes of a tensor, and apart from them those in slots if its class has any."""
+    import copyreg
+
+    slots = copyreg._slotnames(type(obj))  # type: ignore[attr-defined]
+    held = {name: getattr(obj, name) for name in slots if hasattr(obj, name)}
+    return (obj.__dict__, held) if held else obj.__dict__
+
+
+def set_state(obj: Any, state: State) -> None:
+    """Sets attributes to what state_of returned."""
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    obj.__dict__.update(attributes)
+    for name, value in slots.items():
+        setattr(obj, name, value)
 
 
 def as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:

@@ -261,6 +261,7 @@ from rushlight._symbolic import sym_min as sym_min
 from rushlight._symbolic import sym_not as sym_not
 from rushlight._symbolic import sym_sqrt as sym_sqrt
 from rushlight._symbolic import sym_sum as sym_sum
+from rushlight._tag import Tag as Tag
 from rushlight._view_copies import alias_copy as alias_copy
 from rushlight._view_copies import as_strided_copy as as_strided_copy
 from rushlight._view_copies import ccol_indices_copy as ccol_indices_copy
@@ -461,6 +462,7 @@ __all__ = [
     "SymBool",
     "SymFloat",
     "SymInt",
+    "Tag",
     "TensorType",
     "TypedStorage",
     "UntypedStorage",

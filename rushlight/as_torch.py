@@ -113,7 +113,7 @@ def _install() -> None:
 
 
 def _tell_children() -> None:
-    """Lets processes that are not forked say `import torch`, too, before they import the program."""
+    """Lets processes that are not forked say `import torch`, too, before they read the program."""
     prepare = multiprocessing.spawn.get_preparation_data
 
     def prepare_as_torch(name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import copy
 import errno
 import io
 import os
@@ -457,6 +458,19 @@ def test_registered_classes_of_tensors_keep_their_class_and_attributes(dtype: An
         y, same, plain = round_trip([x, x, torch.ones(1, device="meta").as_subclass(Named)])
     assert type(y) is type(plain) is Named and y is same and y.parts == ["b"]
     assert y.tolist() == [1, 1] and y.dtype is dtype and (y.name, plain.name) == ("a", "none")
+
+
+class InSlots(torch.Tensor):
+    __slots__ = ("diag", "log")  # the first would be a method else
+
+
+def test_attributes_in_slots_are_copied_pickled_and_saved() -> None:
+    x = torch.ones(2).as_subclass(InSlots)
+    x.diag, x.free = ["b"], 3
+    with torch.serialization.safe_globals([InSlots]):
+        copies = copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), round_trip(x)
+    for y in copies:
+        assert (type(y), y.diag, y.free, hasattr(y, "log")) == (InSlots, ["b"], 3, False)
 
 
 @pytest.mark.parametrize("as_zip", [True, False])

@@ -34,6 +34,7 @@ from rushlight._checkpoint.rebuild import (
     rebuild_with_attributes,
     rebuild_wrapper,
 )
+from rushlight._copying import state_of
 from rushlight._quantized import QuantizedTensor, integers_of, parts_of_form
 from rushlight._sparse import parts_of
 from rushlight._storage import StorageBase
@@ -179,9 +180,9 @@ class _Pickler(_PythonPickler):
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
         warn_if_has_hooks(tensor)
         function, arguments = self._reduce_values(tensor)
-        kind, state = type(tensor), dict(vars(tensor))
+        kind, state = type(tensor), state_of(tensor)
         if isinstance(tensor, Buffer):  # which is a tensor with a mark in PyTorch
-            kind, state["_is_buffer"] = Tensor, True
+            kind, state = Tensor, {**vars(tensor), "_is_buffer": True}
         if kind is Tensor and not state:
             return function, arguments
         return rebuild_with_attributes, (function, kind, arguments, state)
@@ -190,7 +191,7 @@ class _Pickler(_PythonPickler):
         cls, shape, stride = type(tensor), tuple(tensor.shape), tuple(tensor.stride())
         outside = (tensor.dtype, shape, stride, tensor.storage_offset(), rl.strided, tensor.device)
         arguments = (cls, *outside, tensor.requires_grad)
-        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, dict(vars(tensor)))
+        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, state_of(tensor))
 
     def _reduce_quantized(self, tensor: QuantizedTensor) -> tuple[Any, ...]:
         return rebuild_quantized, (
