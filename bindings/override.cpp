@@ -26,6 +26,17 @@ bool has_method(PyTypeObject* type) {
   return method != opted_out;
 }
 
+// Whether the class inherits the __torch_function__ of Tensor.
+bool has_default_method(PyTypeObject* type) {
+  if (!tensor_class) return false;  // this is one of its bases
+  Ref own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), kMethod));
+  Ref usual(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), kMethod));
+  Ref function(own ? PyObject_GetAttrString(own.get(), "__func__") : nullptr);
+  Ref expected(usual ? PyObject_GetAttrString(usual.get(), "__func__") : nullptr);
+  PyErr_Clear();
+  return function && function.get() == expected.get();
+}
+
 thread_local Modes modes;
 
 class DisabledScope {
@@ -215,6 +226,8 @@ PyObject* call_mode(PyObject* module, const char* function, PyObject* args, PyOb
 }
 
 void note_tensor_class(PyTypeObject* type) {
+  if (reinterpret_cast<TensorMeta*>(type)->dispatches && has_default_method(type))
+    checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), kMethod, opted_out));
   reinterpret_cast<TensorMeta*>(type)->takes_over = has_method(type);
 }
 

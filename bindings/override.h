@@ -92,7 +92,8 @@ PyObject* run_unasked(PyObject*, PyObject* all) {
   });
 }
 
-// Notes of a fresh class whether it takes over, and what it is told of.
+// Notes of a fresh class whether it takes over, and what it is told of. One that sees ops below
+// autograd and has no __torch_function__ of its own opts out of it, so that results stay as made.
 void note_tensor_class(PyTypeObject* type);
 void note_hearing(PyTypeObject* type);
 // Starts or stops looking all attributes of tensors up where modes are told of them.

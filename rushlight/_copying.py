@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
-    State = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
-
 
 class CopyMethods(_C.TensorBase):
     """What Tensor inherits."""
@@ -28,7 +26,7 @@ class CopyMethods(_C.TensorBase):
         else:
             with DisableTorchFunctionSubclass():
                 result = as_class(type(self), self.detach(), self.requires_grad)
-        set_state(result, state_of(self))
+        result.__setstate__(self.__getstate__())
         return result
 
     @told
@@ -50,7 +48,7 @@ class CopyMethods(_C.TensorBase):
         memo[id(self)] = result
         import copy
 
-        set_state(result, copy.deepcopy(state_of(self), memo))
+        result.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         if self.grad is not None:
             result.grad = copy.deepcopy(self.grad, memo)
         return result
@@ -58,7 +56,7 @@ class CopyMethods(_C.TensorBase):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         whole: Any = self
         if _C._is_wrapper(self):
-            return _rebuild_wrapper, (type(self), *_outside_of(whole)), state_of(self) or None
+            return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__getstate__()
         from rushlight.utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(whole)
@@ -71,9 +69,9 @@ class CopyMethods(_C.TensorBase):
             strides = data.stride() if is_dense(data) else None
             layout = (self.dtype, tuple(self.shape), strides, str(self.device))
             payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
-        return _rebuild, (type(self), payload, *layout, self.requires_grad), state_of(self) or None
+        return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__getstate__()
 
-    def __setstate__(self, state: State) -> None:
+    def __setstate__(self, state: Any) -> None:
         set_state(self, state)
 
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
@@ -101,19 +99,10 @@ class CopyMethods(_C.TensorBase):
             return self.copy_(other).detach()
 
 
-def state_of(obj: Any) -> State:
-    """The attributes of a tensor, and apart from them those in slots if its class has any."""
-    import copyreg
-
-    slots = copyreg._slotnames(type(obj))  # type: ignore[attr-defined]
-    held = {name: getattr(obj, name) for name in slots if hasattr(obj, name)}
-    return (obj.__dict__, held) if held else obj.__dict__
-
-
-def set_state(obj: Any, state: State) -> None:
-    """Sets attributes to what state_of returned."""
+def set_state(obj: Any, state: Any) -> None:
+    """Sets attributes to what __getstate__ returned: a dict, and one of what stands in slots."""
     attributes, slots = state if isinstance(state, tuple) else (state, {})
-    obj.__dict__.update(attributes)
+    obj.__dict__.update(attributes or {})
     for name, value in slots.items():
         setattr(obj, name, value)
 

@@ -419,6 +419,11 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         """Returns the same memory as bytes."""
         return self._untyped
 
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        """The same memory as bytes, as libraries ask for it."""
+        return self._untyped
+
     def type(self, dtype: Any = None) -> Any:
         """Returns the name of the type, or the numbers as another dtype."""
         if dtype is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import mmap as mmap_module
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,9 +154,10 @@ def load(
     from rushlight._checkpoint.unpickling import read_checkpoint
 
     endianness = _settings["endianness"] or LoadEndianness.LITTLE
+    order = sys.byteorder if endianness is LoadEndianness.NATIVE else endianness.name.lower()
     is_shared = bool(mmap) and _settings["mmap_flags"] == mmap_module.MAP_SHARED
     skips_data = _settings["skips_data"]
-    options = ReadOptions(bool(mmap), is_shared, endianness.name.lower(), skips_data)
+    options = ReadOptions(bool(mmap), is_shared, order, skips_data)
     more = weights_only is False
     rest = (map_location, options, _safe_globals, _restore, more)
     if isinstance(f, str | os.PathLike):

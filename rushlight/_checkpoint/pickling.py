@@ -34,7 +34,6 @@ from rushlight._checkpoint.rebuild import (
     rebuild_with_attributes,
     rebuild_wrapper,
 )
-from rushlight._copying import state_of
 from rushlight._quantized import QuantizedTensor, integers_of, parts_of_form
 from rushlight._sparse import parts_of
 from rushlight._storage import StorageBase
@@ -180,7 +179,7 @@ class _Pickler(_PythonPickler):
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
         warn_if_has_hooks(tensor)
         function, arguments = self._reduce_values(tensor)
-        kind, state = type(tensor), state_of(tensor)
+        kind, state = type(tensor), tensor.__getstate__() or {}
         if isinstance(tensor, Buffer):  # which is a tensor with a mark in PyTorch
             kind, state = Tensor, {**vars(tensor), "_is_buffer": True}
         if kind is Tensor and not state:
@@ -191,7 +190,8 @@ class _Pickler(_PythonPickler):
         cls, shape, stride = type(tensor), tuple(tensor.shape), tuple(tensor.stride())
         outside = (tensor.dtype, shape, stride, tensor.storage_offset(), rl.strided, tensor.device)
         arguments = (cls, *outside, tensor.requires_grad)
-        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, state_of(tensor))
+        state = tensor.__getstate__() or {}
+        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, state)
 
     def _reduce_quantized(self, tensor: QuantizedTensor) -> tuple[Any, ...]:
         return rebuild_quantized, (

@@ -295,13 +295,16 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
 
 def _with_state(tensor: Tensor, state: Any) -> Tensor:
     """Sets attributes of a tensor whose class the user trusts, so that it may name them."""
+    if type(tensor).__setstate__ is not Tensor.__setstate__:
+        tensor.__setstate__(state)
+        return tensor
     parts = state if type(state) is tuple and len(state) == 2 else (state, {})
     for part in parts:
         check(type(part) is dict, "attributes must be a dict")
         for name in part:
             is_name = type(name) is str and not name.startswith("__")
             check(is_name, "an attribute has no proper name")
-    slots = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined]
+    slots = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined] # pyright: ignore
     check(parts[1].keys() <= set(slots), "an attribute has no slot in its class")
     set_state(tensor, parts)
     return tensor

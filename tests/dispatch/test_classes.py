@@ -375,3 +375,19 @@ def test_endless_recursion_is_an_error() -> None:
 
     with pytest.raises(RecursionError):
         Again(X).exp()
+
+
+def test_a_class_that_handles_ops_opts_out_of_functions_unless_it_says_otherwise() -> None:
+    class Seen(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    class Both(Seen):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return torch.Tensor.__torch_function__.__func__(cls, func, types, args, kwargs)
+
+    assert Seen.__torch_function__ is torch._C._disabled_torch_function_impl
+    assert type(X.as_subclass(Seen) + 1) is torch.Tensor
+    assert type(X.as_subclass(Both) + 1) is Both
