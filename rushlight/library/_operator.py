@@ -78,6 +78,11 @@ class Operator:
         return self
 
     @property
+    def is_view(self) -> bool:
+        """Whether a result may share memory with an argument, which kernels must not do."""
+        return False
+
+    @property
     def writes(self) -> bool:
         """Whether it writes to an argument."""
         return self._schema.is_mutable
@@ -121,12 +126,16 @@ class Operator:
             return self.compute(values, device)
 
     def compute(self, values: list[Any], device: str) -> Any:
-        """Returns what the kernel for a device returns.
+        """Returns what the kernel for a device returns, or a mode or a class of tensors instead.
 
         Raises:
             NotImplementedError: if there is none.
             RuntimeError: if a result shares memory with an argument.
         """
+        tensors = [leaf for leaf in _leaves(values) if isinstance(leaf, Tensor)]
+        answer = _C._ask_about(self, *self._said(values), tensors)
+        if answer is not NotImplemented:
+            return answer
         values = [_detached(value) for value in values]
         result = self._call_with(self._kernel(device), values)
         if not self.writes and device != "meta":
@@ -157,6 +166,16 @@ class Operator:
         pairs = list(zip(self._schema.parameters, values, strict=True))
         args = tuple(value for parameter, value in pairs if not parameter.keyword_only)
         return args, {p.name: value for p, value in pairs if p.keyword_only}
+
+    def _said(self, values: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same, without what is as the default says."""
+        args, kwargs = self.arguments(values)
+        parameters = {parameter.name: parameter for parameter in self._schema.parameters}
+        by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]
+        while args and by_place[len(args) - 1].is_default(args[-1]):
+            args = args[:-1]
+        named = {n: value for n, value in kwargs.items() if not parameters[n].is_default(value)}
+        return args, named
 
     def _recorded(self) -> type[Function]:
         """The Function that records calls."""
