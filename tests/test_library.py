@@ -192,6 +192,8 @@ def test_libraries_add_operators_and_take_them_along() -> None:
     assert torch.ops.tests_lib.square(x).item() == 9
     fragment._destroy()
     library.Library("tests_lib", "DEF")._destroy()
+    with pytest.raises(ValueError, match="reserved namespace"):
+        torch.library.Library("prim", "FRAGMENT")
     with pytest.raises(ValueError, match="Unsupported kind"):
         library.Library("tests_lib", "OTHER")
 

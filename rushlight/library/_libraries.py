@@ -86,7 +86,7 @@ class Library:
         dispatch_key: where kernels run that are registered without one.
 
     Raises:
-        ValueError: for another kind.
+        ValueError: for another kind, or the namespace "prim".
         RuntimeError: if DEF is said twice of a namespace.
 
     Example:
@@ -101,6 +101,8 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace. Choose another name.")
         if kind == "DEF":
             if ns in _defined_namespaces:
                 raise RuntimeError(
