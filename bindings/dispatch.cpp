@@ -214,6 +214,7 @@ Result handle(const OpEntry& entry, CallForm form, std::span<const Value> values
   try {
     Handlers asked;
     asked.add(values);
+    if (out) asked.add(*out);
     if (Py_EnterRecursiveCall(" in __torch_dispatch__")) throw PythonError();
     struct Left {
       ~Left() { Py_LeaveRecursiveCall(); }

@@ -8,6 +8,7 @@
 
 #include "core/autograd/node.h"
 #include "core/autograd/profiler.h"
+#include "core/ops/dispatch.h"
 #include "core/ops/sparse/sparse.h"
 #include "core/tensor/generator.h"
 #include "core/tensor/tile_loop.h"
@@ -260,6 +261,10 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
   refuse_to_record(weigh(entry, values).recorded, op);
   const Tensor* target = is_tensor(out) ? &unwrap(out) : nullptr;
   if (target) refuse_to_record(target->requires_grad(), op);
+  if (target && is_dispatched(*target)) {  // its class does what is asked for
+    call_dispatched(entry, CallForm::into, {values, size_t(entry.schema.arg_count)}, target);
+    return Py_NewRef(out);
+  }
   Result result = run_op(entry, values, false, target);
   if (Tensor* one = std::get_if<Tensor>(&result)) {
     const Tensor& into = expect_tensor(out, "argument 'out'");

@@ -420,3 +420,10 @@ def test_modes_classes_and_graphs_see_the_operators_of_programs() -> None:
     graph = make_fx(lambda x: double([x]) + 1)(torch.ones(2))
     assert [node.target for node in graph.graph.nodes][1] is torch.ops.dispatched.double.default
     assert graph(torch.zeros(2)).tolist() == [1, 1]
+
+
+def test_the_class_of_out_is_asked_to_write_into_it() -> None:
+    x, y = Wrapped(-X), Wrapped(torch.zeros(2, 3))
+    assert torch.abs(x, out=y) is y and torch.equal(y.inner, X)
+    torch.cat([X, X], out=(z := Wrapped(torch.empty(4, 3))))
+    assert torch.equal(z.inner[2:], X) and Wrapped.names == ["aten.abs.out", "aten.cat.out"]
