@@ -126,6 +126,15 @@ PyObject* pop_mode(PyObject*, PyObject*) {
   });
 }
 
+PyObject* list_modes(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(Py_ssize_t(modes.size()))));
+    for (size_t i = 0; i < modes.size(); ++i)
+      PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(modes[i]));
+    return list.release();
+  });
+}
+
 PyObject* some_mode(PyObject*, PyObject*) { return PyBool_FromLong(!modes.empty()); }
 
 PyObject* has_override(PyObject*, PyObject* args) {
@@ -179,6 +188,7 @@ PyMethodDef methods[] = {
     {"_set_overrides_disabled", set_disabled, METH_O, "Turns __torch_function__ off or on."},
     {"_push_function_mode", push_mode, METH_O, "Lets a mode take over what this thread calls."},
     {"_pop_function_mode", pop_mode, METH_NOARGS, "Ends the innermost mode of this thread."},
+    {"_function_modes", list_modes, METH_NOARGS, "The modes of this thread, the innermost last."},
     {"_is_torch_function_mode_enabled", some_mode, METH_NOARGS,
      "Whether a mode takes over what this thread calls."},
     {"_has_torch_function", has_override, METH_O, "Whether one of the arguments takes over."},
@@ -191,6 +201,12 @@ PyMethodDef methods[] = {
     {}};
 
 }  // namespace
+
+bool object_takes_over(PyObject* object) {
+  Overrides overrides;
+  overrides.look_at(object);
+  return mode_count || !overrides.empty();
+}
 
 bool mode_hears() {
   if (modes.empty()) return false;

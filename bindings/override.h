@@ -51,6 +51,8 @@ inline bool takes_over_inside(PyObject* object) {
     if (takes_over(items[i])) return true;
   return false;
 }
+// The same for an index or what is written there, which may be an object of any class.
+bool object_takes_over(PyObject* object);
 // Whether results for this tensor are to be of its class.
 inline bool stays_in_class(PyObject* tensor) {
   PyTypeObject* type = Py_TYPE(tensor);

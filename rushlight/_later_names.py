@@ -13,6 +13,7 @@ SUBMODULES = (
     "_jit_internal",
     "_logging",
     "_prims_common",
+    "_subclasses",
     "_tensor_str",
     "_utils",
     "accelerator",

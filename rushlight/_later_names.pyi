@@ -11,6 +11,7 @@ from rushlight import _inductor as _inductor
 from rushlight import _jit_internal as _jit_internal
 from rushlight import _logging as _logging
 from rushlight import _prims_common as _prims_common
+from rushlight import _subclasses as _subclasses
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
@@ -593,6 +594,7 @@ __all__ = [
     "_segment_reduce",
     "_shape_as_tensor",
     "_softmax_backward_data",
+    "_subclasses",
     "_tensor_str",
     "_utils",
     "accelerator",
