@@ -420,6 +420,11 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         return self._untyped
 
     @property
+    def _cdata(self) -> int:
+        """A number that storages of other memory do not have while this one lives."""
+        return self._untyped._cdata
+
+    @property
     def _untyped_storage(self) -> UntypedStorage:
         """The same memory as bytes, as libraries ask for it."""
         return self._untyped

@@ -344,3 +344,10 @@ def test_storages_of_bytes_have_the_methods_of_those_of_numbers() -> None:
     assert storage.type() == "torch.storage.UntypedStorage"
     assert storage.float().tolist() == [1.0, 2.0] and storage.float().dtype is torch.float32
     assert storage.new().nbytes() == 0
+
+
+def test_libraries_reach_the_bytes_of_a_typed_storage() -> None:
+    x = torch.ones(3)
+    typed = x.storage()
+    assert typed._untyped_storage.nbytes() == 12
+    assert typed._cdata == x.view(3, 1).storage()._cdata != torch.ones(3).storage()._cdata

@@ -323,3 +323,17 @@ def test_nodes_are_marked_inside_annotate() -> None:
         assert fx.symbolic_trace(program).graph.output_node().stack_trace == "here\n"
     assert not traceback.has_preserved_node_meta() and traceback.get_current_meta() == {}
     assert "test_tracing.py" in traceback.format_stack()[-1]
+
+
+def test_a_tracer_may_refuse_functions_that_write() -> None:
+    class Strict(fx.Tracer):
+        check_mutable_operations = True
+
+    def into(x):
+        return torch.sigmoid(x, out=x)
+
+    for function in (into, lambda x: torch.relu_(x)):
+        with pytest.raises(RuntimeError, match="mutable operation"):
+            Strict().trace(function)
+        assert len(fx.Tracer().trace(function).nodes) == 3
+    assert len(Strict().trace(lambda x: torch.sigmoid(x, out=None)).nodes) == 3
