@@ -7,6 +7,7 @@ add a node to its tracer's graph and return the Proxy of that. TracerBase owns h
 from __future__ import annotations
 
 import dis
+import enum
 import operator
 import sys
 import traceback
@@ -135,6 +136,8 @@ class TracerBase:
         """
         if isinstance(a, Proxy):
             return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
         if isinstance(a, tuple):
             items = [self.create_arg(item) for item in a]
             return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
@@ -149,7 +152,7 @@ class TracerBase:
         if is_dataclass(a) and not isinstance(a, type):
             values = {f.name: self.create_arg(getattr(a, f.name)) for f in fields(a)}
             return self.create_node("call_function", type(a), (), values)
-        if isinstance(a, CONSTANTS) or callable(a):
+        if isinstance(a, (*CONSTANTS, enum.Enum)) or callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
