@@ -334,3 +334,23 @@ def test_graphs_have_operators_as_steps() -> None:
     assert "rushlight.ops.tests.scaled_sine(x, factor = 3.0)" in traced.code
     x = torch.ones(2)
     assert torch.equal(traced(x), scaled_sine(x, factor=3.0) + 1)
+
+
+def test_a_decorator_registers_kernels_of_a_library_by_their_keys() -> None:
+    library = torch.library.Library("keyed", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+
+    @torch.library.impl(library, "twice", "CPU")
+    def on_cpu(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    @torch.library.impl(library, torch.ops.keyed.twice.default, dispatch_key="Meta")
+    def on_meta(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    assert torch.ops.keyed.twice(torch.ones(2)).tolist() == [2, 2]
+    assert torch.ops.keyed.twice(torch.ones(2, device="meta")).is_meta
+    torch.library.impl(library, "twice", "XPU")(on_meta)
+    assert torch.ops.keyed.twice(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(ValueError, match="no dispatch key"):
+        torch.library.impl(library, "twice", "Nowhere")(on_cpu)

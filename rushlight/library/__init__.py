@@ -349,23 +349,26 @@ def register_autocast(
 
 def impl(
     qualname: Any,
-    types: str | Sequence[str],
-    func: Callable[..., Any] | None = None,
+    types: Any,
+    func: Any = None,
+    dispatch_key: str = "",
     *,
     lib: Library | None = None,
 ) -> Any:
     """Registers what an operator computes with on some devices; "default" stands for all.
 
     Args:
-        qualname: the name of the operator; or a Library, and then types is the name.
+        qualname: the name of the operator; or a Library, and then types is the name, func the
+            dispatch key, and a decorator is returned.
         types: "cpu", "cuda", "default" or a list of them.
         func: what computes; without it, a decorator is returned.
+        dispatch_key: another way to say it with a Library; see Library.impl.
         lib: has no effect.
     """
     if isinstance(qualname, Library):
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            qualname.impl(str(types), function)
+            qualname.impl(types, function, func or dispatch_key)
             return function
 
         return register

@@ -27,6 +27,11 @@ _KEYS = {
     "CPU": "cpu",
     "CUDA": "cuda",
     "Meta": "meta",
+    "HPU": "hpu",  # devices that no tensor here is on: their kernels wait in vain
+    "MPS": "mps",
+    "MTIA": "mtia",
+    "PrivateUse1": "privateuseone",
+    "XPU": "xpu",
     "CompositeExplicitAutograd": "",
     "CompositeImplicitAutograd": None,
     "Autograd": None,
