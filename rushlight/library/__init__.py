@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight.library._check import OpCheckError, opcheck
-from rushlight.library._libraries import Library, add_operator, define
+from rushlight.library._libraries import Library, add_operator, define, is_key, set_kernel
 from rushlight.library._libraries import _scoped_library as _scoped_library
 from rushlight.library._operator import Operator, operator_of
 from rushlight.library._schema import infer, parse
@@ -360,7 +360,7 @@ def impl(
     Args:
         qualname: the name of the operator; or a Library, and then types is the name, func the
             dispatch key, and a decorator is returned.
-        types: "cpu", "cuda", "default" or a list of them.
+        types: "cpu", "cuda", "default", a dispatch key such as "CPU", or a list of them.
         func: what computes; without it, a decorator is returned.
         dispatch_key: another way to say it with a Library; see Library.impl.
         lib: has no effect.
@@ -372,4 +372,11 @@ def impl(
             return function
 
         return register
-    return register_kernel(qualname, types, func)
+    if func is None:
+        return lambda function: impl(qualname, types, function) or function
+    for place in [types] if isinstance(types, str) else types:
+        if is_key(place):
+            set_kernel(operator_of(qualname), place, func)
+        else:
+            register_kernel(qualname, place, func)
+    return None

@@ -52,14 +52,23 @@ def add_operator(qualname: str, schema: str) -> Operator:
     return op
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+def define(
+    qualname: str | Library,
+    schema: str,
+    *,
+    lib: Library | None = None,
+    tags: Any = (),
+    alias_analysis: str = "",
+) -> Any:
     """Adds an operator by its schema.
 
     Args:
-        qualname: "namespace::name".
+        qualname: "namespace::name"; or a Library, and then schema begins with the name, and a
+            decorator is returned for the function whose ops the operator is made of.
         schema: "(Tensor x, int n=2) -> Tensor".
         lib: what the operator leaves with.
         tags: have no effect.
+        alias_analysis: has no effect.
 
     Example:
         >>> torch.library.define("docs::twice", "(Tensor x) -> Tensor")
@@ -69,6 +78,14 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
         >>> torch.ops.docs.twice(torch.ones(2))
         tensor([2., 2.])
     """
+    if isinstance(qualname, Library):
+        name, library = qualname.define(schema), qualname
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(name, function)
+            return function
+
+        return register
     if qualname in operators:
         raise RuntimeError(
             f"Tried to register an operator ({qualname}{schema}) with the same name and overload "
@@ -77,8 +94,25 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
     add_operator(qualname, schema)
     if lib is not None:
         lib._names.append(qualname)
-    for register in _early_kernels.pop(qualname, ()):
-        register()
+    for register_early in _early_kernels.pop(qualname, ()):
+        register_early()
+    return None
+
+
+def is_key(name: object) -> bool:
+    """Whether a name is that of a place where kernels run: CPU, not cpu."""
+    return name in _KEYS and name != ""
+
+
+def set_kernel(op: Operator, key: str, fn: Callable[..., Any]) -> None:
+    """Registers a kernel by the name of such a place."""
+    device = _KEYS[key]
+    if device is None:
+        op.composite = fn
+    elif device == "meta":
+        op.fake = fn
+    else:
+        op.kernels[device] = fn
 
 
 class Library:
@@ -170,14 +204,7 @@ class Library:
                 f"{', '.join(filter(None, _KEYS))}."
             )
         name = op_name if isinstance(op_name, str) else operator_of(op_name)._qualname
-        op = operator_of(name if "::" in name else f"{self.ns}::{name}")
-        device = _KEYS[key]
-        if device is None:
-            op.composite = fn
-        elif device == "meta":
-            op.fake = fn
-        else:
-            op.kernels[device] = fn
+        set_kernel(operator_of(name if "::" in name else f"{self.ns}::{name}"), key, fn)
 
     def _impl_when_defined(self, op_name: str, fn: Callable[..., Any]) -> None:
         """Registers a kernel of C++, whose files are loaded in any order, now or after define()."""

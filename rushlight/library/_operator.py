@@ -14,6 +14,7 @@ import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._storage import memory_of
 from rushlight.autograd import Function
+from rushlight.autograd.graph import increment_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,9 +139,18 @@ class Operator:
             return answer
         values = [_detached(value) for value in values]
         result = self._call_with(self._kernel(device), values)
+        if self.writes and not rl.is_inference_mode_enabled():
+            self._note_writes(values)
         if not self.writes and device != "meta":
             _check_aliases(self._qualname, result, values)
         return result
+
+    def _note_writes(self, values: list[Any]) -> None:
+        """Counts the writes of a kernel, which may write by other ways than ops."""
+        pairs = zip(self._schema.parameters, values, strict=True)
+        written = [value for parameter, value in pairs if parameter.writes]
+        tensors = (leaf for leaf in _leaves(written) if isinstance(leaf, Tensor))
+        increment_version(tensor for tensor in tensors if not tensor.is_inference())
 
     def _kernel(self, device: str) -> Callable[..., Any]:
         kernel = self.fake if device == "meta" else self.kernels.get(device, self.kernels.get(""))
