@@ -367,7 +367,9 @@ def test_operators_are_defined_and_registered_in_the_old_ways() -> None:
     torch.ops.older.cube(x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [12, 12]
 
-    torch.library.define("older::twice", "(Tensor x) -> Tensor", lib=library)
+    tag = torch.Tag.pointwise
+    torch.library.define("older::twice", "(Tensor x) -> Tensor", lib=library, tags=tag)
+    assert torch.ops.older.twice.default.tags == [tag] and torch.ops.older.cube.tags == []
 
     @torch.library.impl("older::twice", ["CPU", "Meta"], lib=library)
     def twice(x: torch.Tensor) -> torch.Tensor:

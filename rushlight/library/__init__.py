@@ -85,7 +85,7 @@ def custom_op(
         mutates_args: the names of the arguments that it writes to, or "unknown".
         device_types: the types of the devices that it is for; all unless given.
         schema: what the annotations would say otherwise.
-        tags: have no effect.
+        tags: torch.Tag or several, which the operator's `tags` are.
 
     Returns:
         A CustomOpDef, which is called like the function. It is torch.ops.namespace.name as well.
@@ -111,7 +111,7 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         found = infer(function, mutates_args) if schema is None else parse(schema)
-        op = add_operator(name, str(found))
+        op = add_operator(name, str(found), tags)
         made = CustomOpDef(op, function)
         made.register_kernel(device_types)(function)
         return made

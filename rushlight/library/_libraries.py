@@ -41,7 +41,7 @@ _KEYS = {
 }
 
 
-def add_operator(qualname: str, schema: str) -> Operator:
+def add_operator(qualname: str, schema: str, tags: Any = ()) -> Operator:
     """Adds an operator."""
     parts = qualname.split("::")
     if len(parts) != 2 or not all(_NAME.fullmatch(part.split(".")[0]) for part in parts):
@@ -49,6 +49,7 @@ def add_operator(qualname: str, schema: str) -> Operator:
             f"custom_op: the name is {qualname!r}. It must be of the form namespace::name."
         )
     operators[qualname] = op = Operator(qualname, parse(schema))
+    op.tags = [*tags] if isinstance(tags, (list, tuple)) else [] if tags is None else [tags]
     return op
 
 
@@ -67,7 +68,7 @@ def define(
             decorator is returned for the function whose ops the operator is made of.
         schema: "(Tensor x, int n=2) -> Tensor".
         lib: what the operator leaves with.
-        tags: have no effect.
+        tags: torch.Tag or several, which its `tags` are.
         alias_analysis: has no effect.
 
     Example:
@@ -79,7 +80,7 @@ def define(
         tensor([2., 2.])
     """
     if isinstance(qualname, Library):
-        name, library = qualname.define(schema), qualname
+        name, library = qualname.define(schema, tags=tags), qualname
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             library.impl(name, function)
@@ -91,7 +92,7 @@ def define(
             f"Tried to register an operator ({qualname}{schema}) with the same name and overload "
             "name multiple times."
         )
-    add_operator(qualname, schema)
+    add_operator(qualname, schema, tags)
     if lib is not None:
         lib._names.append(qualname)
     for register_early in _early_kernels.pop(qualname, ()):
@@ -164,13 +165,13 @@ class Library:
         Args:
             schema: "name(Tensor x, int n=2) -> Tensor".
             alias_analysis: has no effect.
-            tags: have no effect.
+            tags: torch.Tag or several, which its `tags` are.
 
         Raises:
             RuntimeError: if there is one of the name.
         """
         name, bracket, rest = schema.partition("(")
-        define(f"{self.ns}::{name.strip()}", bracket + rest, lib=self)
+        define(f"{self.ns}::{name.strip()}", bracket + rest, lib=self, tags=tags)
         return name.strip()
 
     def impl(

@@ -42,6 +42,7 @@ class Operator:
         gradient: the backward and the setup_context, if there are any.
         over_samples: computes a batch, for vmap.
         composite: a function that runs as a part of the program, with the gradients of its ops.
+        tags: what the program said of it.
     """
 
     def __init__(self, qualname: str, schema: Schema) -> None:
@@ -58,6 +59,7 @@ class Operator:
         self.over_samples: Callable[..., Any] | None = None
         self.composite: Callable[..., Any] | None = None
         self.casts: dict[str, rl.dtype] = {}
+        self.tags: list[Any] = []
         self._function: type[Function] | None = None
 
     def name(self) -> str:
