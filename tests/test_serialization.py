@@ -471,6 +471,10 @@ def test_attributes_in_slots_are_copied_pickled_and_saved() -> None:
         copies = copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), round_trip(x)
     for y in copies:
         assert (type(y), y.diag, y.free, hasattr(y, "log")) == (InSlots, ["b"], 3, False)
+    x = torch.ones(2).as_subclass(InSlots)
+    x.diag = 1
+    with torch.serialization.safe_globals([InSlots]):
+        assert round_trip(x).diag == copy.deepcopy(x).diag == 1
 
 
 class Stated(torch.Tensor):

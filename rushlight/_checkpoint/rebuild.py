@@ -298,7 +298,8 @@ def _with_state(tensor: Tensor, state: Any) -> Tensor:
     if type(tensor).__setstate__ is not Tensor.__setstate__:
         tensor.__setstate__(state)
         return tensor
-    parts = state if type(state) is tuple and len(state) == 2 else (state, {})
+    parts: Any = state if type(state) is tuple and len(state) == 2 else (state, {})
+    parts = tuple({} if part is None else part for part in parts)
     for part in parts:
         check(type(part) is dict, "attributes must be a dict")
         for name in part:
