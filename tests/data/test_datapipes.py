@@ -237,3 +237,16 @@ def test_pipes_warn_of_buffers_without_end_and_list_files(tmp_path: Path) -> Non
     for name in names:
         Path(name).touch()
     assert list(FileLister([str(tmp_path), names[1]])) == [*names, names[1]]
+
+
+@pytest.mark.parametrize("columns", [None, 0, [0, 1, 2]])
+def test_a_function_must_take_the_columns(columns: Any) -> None:
+    for step in IterableWrapper([(1, 2, 3)]).map, IterableWrapper([(1, 2, 3)]).filter:
+        with pytest.raises(ValueError, match="cannot be called with"):
+            step(lambda a, b: True, input_col=columns)
+
+
+def test_map_pipes_are_joined_with_map_pipes_alone() -> None:
+    for step in SequenceWrapper([1]).concat, SequenceWrapper([1]).zip:
+        with pytest.raises(TypeError, match="Expected all inputs to be `MapDataPipe`"):
+            step([2])

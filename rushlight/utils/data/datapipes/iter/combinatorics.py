@@ -34,6 +34,8 @@ class SamplerIterDataPipe(IterDataPipe):
         sampler_args: tuple[Any, ...] = (),
         sampler_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        if not hasattr(datapipe, "__len__"):
+            raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
         self.datapipe = datapipe
         self.sampler = sampler(*sampler_args, **{"data_source": datapipe, **(sampler_kwargs or {})})
 
