@@ -350,6 +350,9 @@ def test_a_decorator_registers_kernels_of_a_library_by_their_keys() -> None:
 
     assert torch.ops.keyed.twice(torch.ones(2)).tolist() == [2, 2]
     assert torch.ops.keyed.twice(torch.ones(2, device="meta")).is_meta
+    library.define("same(Tensor x) -> Tensor")
+    torch.library.impl(library, "same", "CPU")(lambda x: x)  # which custom_op refuses
+    assert torch.ops.keyed.same(torch.ones(1)).tolist() == [1]
     torch.library.impl(library, "twice", "XPU")(on_meta)
     assert torch.ops.keyed.twice(torch.ones(2)).tolist() == [2, 2]
     with pytest.raises(ValueError, match="no dispatch key"):

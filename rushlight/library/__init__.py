@@ -112,6 +112,7 @@ def custom_op(
     def make(function: Callable[..., Any]) -> CustomOpDef:
         found = infer(function, mutates_args) if schema is None else parse(schema)
         op = add_operator(name, str(found), tags)
+        op.is_checked = True
         made = CustomOpDef(op, function)
         made.register_kernel(device_types)(function)
         return made

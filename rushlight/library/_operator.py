@@ -43,6 +43,7 @@ class Operator:
         over_samples: computes a batch, for vmap.
         composite: a function that runs as a part of the program, with the gradients of its ops.
         tags: what the program said of it.
+        is_checked: whether results that share memory with arguments are refused, as of custom_op.
     """
 
     def __init__(self, qualname: str, schema: Schema) -> None:
@@ -60,6 +61,7 @@ class Operator:
         self.composite: Callable[..., Any] | None = None
         self.casts: dict[str, rl.dtype] = {}
         self.tags: list[Any] = []
+        self.is_checked = False
         self._function: type[Function] | None = None
 
     def name(self) -> str:
@@ -143,7 +145,7 @@ class Operator:
         result = self._call_with(self._kernel(device), values)
         if self.writes and not rl.is_inference_mode_enabled():
             self._note_writes(values)
-        if not self.writes and device != "meta":
+        if self.is_checked and not self.writes and device != "meta":
             _check_aliases(self._qualname, result, values)
         return result
 
