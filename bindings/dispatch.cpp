@@ -214,6 +214,7 @@ Result handle(const OpEntry& entry, CallForm form, std::span<const Value> values
   try {
     Handlers asked;
     asked.add(values);
+    if (out) asked.add(*out);
     if (Py_EnterRecursiveCall(" in __torch_dispatch__")) throw PythonError();
     struct Left {
       ~Left() { Py_LeaveRecursiveCall(); }
@@ -277,6 +278,21 @@ PyObject* list_modes(PyObject*, PyObject*) {
     for (size_t i = 0; i < modes.size(); ++i)
       PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(modes[i]));
     return list.release();
+  });
+}
+
+// Asks about an operator that a program added; NotImplemented if there is no one to ask.
+PyObject* ask_about(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *func, *args, *kwargs, *tensors;
+    if (!PyArg_ParseTuple(all, "OO!O!O!", &func, &PyTuple_Type, &args, &PyDict_Type, &kwargs,
+                          &PyList_Type, &tensors))
+      return nullptr;
+    Handlers asked;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i)
+      asked.add(expect_tensor(PyList_GET_ITEM(tensors, i), "tensors"));
+    if (asked.empty() && (modes.empty() || dispatch_disabled)) Py_RETURN_NOTIMPLEMENTED;
+    return asked.call(func, args, kwargs).release();
   });
 }
 
@@ -360,6 +376,8 @@ PyMethodDef methods[] = {
     {"_push_dispatch_mode", push_mode, METH_O, "Lets a mode run what this thread calls."},
     {"_pop_dispatch_mode", pop_mode, METH_NOARGS, "Ends the innermost mode and returns it."},
     {"_dispatch_modes", list_modes, METH_NOARGS, "The modes of this thread, the innermost last."},
+    {"_ask_about", ask_about, METH_VARARGS,
+     "What modes and classes of tensors make of a call of an operator that a program added."},
     {"_set_dispatch_disabled", set_disabled, METH_O, "Turns __torch_dispatch__ off or on."},
     {"_make_wrapper", make_wrapper, METH_VARARGS, "A tensor of a class, without elements."},
     {"_share_storage", share_storage, METH_VARARGS, "Lets a wrapper be a view of another one."},

@@ -222,7 +222,7 @@ class Reader {
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
-    if (takes_over(self) || takes_over_inside(index)) [[unlikely]]
+    if (takes_over(self) || object_takes_over(index)) [[unlikely]]
       if (PyObject* result = call_override("__getitem__", {self, index})) return result;
     const Tensor& tensor = unwrap(self);
     if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
@@ -241,7 +241,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
 int set_item(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&] {
     CHECK(value, ErrorKind::kType, "Tensor does not support deleting items");
-    if (takes_over(self) || takes_over_inside(index) || takes_over(value)) [[unlikely]] {
+    if (takes_over(self) || object_takes_over(index) || object_takes_over(value)) [[unlikely]] {
       Ref done(call_override("__setitem__", {self, index, value}));
       if (done) return 0;
     }

@@ -9,6 +9,7 @@
 
 #include "core/autograd/node.h"
 #include "core/autograd/profiler.h"
+#include "core/ops/dispatch.h"
 #include "core/ops/sparse/sparse.h"
 #include "core/tensor/generator.h"
 #include "core/tensor/tile_loop.h"
@@ -296,6 +297,10 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
   std::array<Value, kMaxArgs> own;
   if (target) {
     refuse_to_record(target->requires_grad(), op);
+    if (is_dispatched(*target)) {  // its class does what is asked for
+      call_dispatched(entry, CallForm::into, {values, size_t(entry.schema.arg_count)}, target);
+      return Py_NewRef(out);
+    }
     check_rewrite(*target, false);
     values = in_dtype_of(entry, values, *target, own.data());
   }

@@ -26,6 +26,17 @@ bool has_method(PyTypeObject* type) {
   return method != opted_out;
 }
 
+// Whether the class inherits the __torch_function__ of Tensor.
+bool has_default_method(PyTypeObject* type) {
+  if (!tensor_class) return false;  // this is one of its bases
+  Ref own(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), kMethod));
+  Ref usual(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), kMethod));
+  Ref function(own ? PyObject_GetAttrString(own.get(), "__func__") : nullptr);
+  Ref expected(usual ? PyObject_GetAttrString(usual.get(), "__func__") : nullptr);
+  PyErr_Clear();
+  return function && function.get() == expected.get();
+}
+
 thread_local Modes modes;
 
 class DisabledScope {
@@ -115,6 +126,15 @@ PyObject* pop_mode(PyObject*, PyObject*) {
   });
 }
 
+PyObject* list_modes(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(Py_ssize_t(modes.size()))));
+    for (size_t i = 0; i < modes.size(); ++i)
+      PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(modes[i]));
+    return list.release();
+  });
+}
+
 PyObject* some_mode(PyObject*, PyObject*) { return PyBool_FromLong(!modes.empty()); }
 
 PyObject* has_override(PyObject*, PyObject* args) {
@@ -168,6 +188,7 @@ PyMethodDef methods[] = {
     {"_set_overrides_disabled", set_disabled, METH_O, "Turns __torch_function__ off or on."},
     {"_push_function_mode", push_mode, METH_O, "Lets a mode take over what this thread calls."},
     {"_pop_function_mode", pop_mode, METH_NOARGS, "Ends the innermost mode of this thread."},
+    {"_function_modes", list_modes, METH_NOARGS, "The modes of this thread, the innermost last."},
     {"_is_torch_function_mode_enabled", some_mode, METH_NOARGS,
      "Whether a mode takes over what this thread calls."},
     {"_has_torch_function", has_override, METH_O, "Whether one of the arguments takes over."},
@@ -180,6 +201,12 @@ PyMethodDef methods[] = {
     {}};
 
 }  // namespace
+
+bool object_takes_over(PyObject* object) {
+  Overrides overrides;
+  overrides.look_at(object);
+  return mode_count || !overrides.empty();
+}
 
 bool mode_hears() {
   if (modes.empty()) return false;
@@ -215,6 +242,8 @@ PyObject* call_mode(PyObject* module, const char* function, PyObject* args, PyOb
 }
 
 void note_tensor_class(PyTypeObject* type) {
+  if (reinterpret_cast<TensorMeta*>(type)->dispatches && has_default_method(type))
+    checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), kMethod, opted_out));
   reinterpret_cast<TensorMeta*>(type)->takes_over = has_method(type);
 }
 

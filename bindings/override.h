@@ -51,6 +51,8 @@ inline bool takes_over_inside(PyObject* object) {
     if (takes_over(items[i])) return true;
   return false;
 }
+// The same for an index or what is written there, which may be an object of any class.
+bool object_takes_over(PyObject* object);
 // Whether results for this tensor are to be of its class.
 inline bool stays_in_class(PyObject* tensor) {
   PyTypeObject* type = Py_TYPE(tensor);
@@ -92,7 +94,8 @@ PyObject* run_unasked(PyObject*, PyObject* all) {
   });
 }
 
-// Notes of a fresh class whether it takes over, and what it is told of.
+// Notes of a fresh class whether it takes over, and what it is told of. One that sees ops below
+// autograd and has no __torch_function__ of its own opts out of it, so that results stay as made.
 void note_tensor_class(PyTypeObject* type);
 void note_hearing(PyTypeObject* type);
 // Starts or stops looking all attributes of tensors up where modes are told of them.

@@ -98,9 +98,9 @@ int meta_init(PyObject* object, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(object, args, kwargs) < 0) return -1;
   auto* type = reinterpret_cast<PyTypeObject*>(object);
   type->tp_dealloc = tensor_dealloc;
-  note_tensor_class(type);
   note_dispatch(type);
   return guarded([&] {
+    note_tensor_class(type);
     note_hearing(type);
     return 0;
   });

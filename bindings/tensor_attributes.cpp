@@ -122,6 +122,7 @@ PyGetSetDef tensor_attributes[] = {
     {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(t)); }>,
      set_requires_grad_attribute, "Whether backward computes its gradient.", nullptr},
     {"grad", get_grad, set_grad, "The gradient collected by backward, or None.", nullptr},
+    {"_grad", get_grad, set_grad, "The same as grad.", nullptr},
     {"grad_dtype", get_grad_dtype, set_grad_dtype,
      "The dtype in which a leaf collects its gradient; None for whatever arrives.", nullptr},
     {"data", get_data, set_data, "The tensor without history; writes through it are not tracked.",

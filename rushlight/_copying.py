@@ -23,11 +23,10 @@ class CopyMethods(_C.TensorBase):
     def __copy__(self) -> Tensor:
         if _C._is_wrapper(self):
             result = self.detach().requires_grad_(self.requires_grad)
-            result.__dict__.update(self.__dict__)
-            return result
-        with DisableTorchFunctionSubclass():
-            result = as_class(type(self), self.detach(), self.requires_grad)
-        result.__dict__.update(self.__dict__)
+        else:
+            with DisableTorchFunctionSubclass():
+                result = as_class(type(self), self.detach(), self.requires_grad)
+        result.__setstate__(self.__getstate__())
         return result
 
     @told
@@ -49,7 +48,7 @@ class CopyMethods(_C.TensorBase):
         memo[id(self)] = result
         import copy
 
-        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        result.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         if self.grad is not None:
             result.grad = copy.deepcopy(self.grad, memo)
         return result
@@ -57,7 +56,7 @@ class CopyMethods(_C.TensorBase):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         whole: Any = self
         if _C._is_wrapper(self):
-            return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__dict__ or None
+            return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__getstate__()
         from rushlight.utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(whole)
@@ -70,10 +69,10 @@ class CopyMethods(_C.TensorBase):
             strides = data.stride() if is_dense(data) else None
             layout = (self.dtype, tuple(self.shape), strides, str(self.device))
             payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
-        return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__dict__ or None
+        return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__getstate__()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    def __setstate__(self, state: Any) -> None:
+        set_state(self, state)
 
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
         """Returns what takes this tensor's place in a module when `other` is loaded.
@@ -98,6 +97,14 @@ class CopyMethods(_C.TensorBase):
 
         with rl.no_grad():
             return self.copy_(other).detach()
+
+
+def set_state(obj: Any, state: Any) -> None:
+    """Sets attributes to what __getstate__ returned: a dict, and one of what stands in slots."""
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    obj.__dict__.update(attributes or {})
+    for name, value in slots.items():
+        setattr(obj, name, value)
 
 
 def as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:

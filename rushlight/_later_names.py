@@ -13,6 +13,7 @@ SUBMODULES = (
     "_jit_internal",
     "_logging",
     "_prims_common",
+    "_subclasses",
     "_tensor_str",
     "_utils",
     "accelerator",
@@ -132,6 +133,7 @@ NAMES_IN = {
     "_symbolic": """
         SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
     """,
+    "_tag": "Tag",
     "_view_copies": """
         alias_copy as_strided_copy ccol_indices_copy col_indices_copy crow_indices_copy detach_copy
         diagonal_copy expand_copy indices_copy narrow_copy permute_copy row_indices_copy select_copy

@@ -11,6 +11,7 @@ from rushlight import _inductor as _inductor
 from rushlight import _jit_internal as _jit_internal
 from rushlight import _logging as _logging
 from rushlight import _prims_common as _prims_common
+from rushlight import _subclasses as _subclasses
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
@@ -261,6 +262,7 @@ from rushlight._symbolic import sym_min as sym_min
 from rushlight._symbolic import sym_not as sym_not
 from rushlight._symbolic import sym_sqrt as sym_sqrt
 from rushlight._symbolic import sym_sum as sym_sum
+from rushlight._tag import Tag as Tag
 from rushlight._view_copies import alias_copy as alias_copy
 from rushlight._view_copies import as_strided_copy as as_strided_copy
 from rushlight._view_copies import ccol_indices_copy as ccol_indices_copy
@@ -461,6 +463,7 @@ __all__ = [
     "SymBool",
     "SymFloat",
     "SymInt",
+    "Tag",
     "TensorType",
     "TypedStorage",
     "UntypedStorage",
@@ -591,6 +594,7 @@ __all__ = [
     "_segment_reduce",
     "_shape_as_tensor",
     "_softmax_backward_data",
+    "_subclasses",
     "_tensor_str",
     "_utils",
     "accelerator",

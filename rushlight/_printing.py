@@ -74,6 +74,11 @@ def set_printoptions(
 
 def tensor_repr(tensor: Tensor) -> str:
     """Returns the text of a tensor: its numbers, and of its type what is not usual."""
+    text = _plain_repr(tensor)
+    return f"Parameter({text})" if getattr(tensor, "_is_param", False) else text
+
+
+def _plain_repr(tensor: Tensor) -> str:
     if lift := rl._C._lift_of(tensor):
         kind, _, value, tangent = lift
         return _lifted_repr(kind, value, tangent)

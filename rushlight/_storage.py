@@ -425,6 +425,16 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         """Returns the same memory as bytes."""
         return self._untyped
 
+    @property
+    def _cdata(self) -> int:
+        """A number that storages of other memory do not have while this one lives."""
+        return self._untyped._cdata
+
+    @property
+    def _untyped_storage(self) -> UntypedStorage:
+        """The same memory as bytes, as libraries ask for it."""
+        return self._untyped
+
     def type(self, dtype: Any = None) -> Any:
         """Returns the name of the type, or the numbers as another dtype."""
         if dtype is None:

@@ -137,6 +137,16 @@ class Tensor(
             raise RuntimeError(f"backward: got 1 tensors and {len(given)} gradients. Pass one.")
         _C._run_backward((self,), given, leaves, retain, create_graph, True)
 
+    @property
+    def _backward_hooks(self) -> dict[int, Callable[[Tensor], Tensor | None]] | None:
+        """The hooks on its gradient in the order in which they run, None without any."""
+        return dict(enumerate(_C._hooks_of(self))) or None
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: dict[int, Callable[[Tensor], Tensor | None]] | None) -> None:
+        for hook in (hooks or {}).values():
+            self.register_hook(hook)
+
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls hook(grad) when the gradient is computed; what it returns replaces the gradient.
 

@@ -35,9 +35,24 @@ class DisableTorchFunctionSubclass:
         _C._set_overrides_disabled(self._before)
 
 
-# Where programs look for it.
-for _name in ("DisableTorchFunctionSubclass", "DisableTorchFunction"):
-    setattr(_C, _name, DisableTorchFunctionSubclass)
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """The same, and no mode is told of anything."""
+
+    def __enter__(self) -> Self:
+        self._modes = _C._function_modes()
+        for _ in self._modes:
+            _C._pop_function_mode()
+        return super().__enter__()
+
+    def __exit__(self, *exc_info: object) -> None:
+        super().__exit__(*exc_info)
+        for mode in self._modes:
+            _C._push_function_mode(mode)
+
+
+# Where programs look for them.
+for _class in (DisableTorchFunctionSubclass, DisableTorchFunction):
+    setattr(_C, _class.__name__, _class)
 
 
 def as_class(result: Any, cls: Any) -> Any:

@@ -85,7 +85,6 @@ class WrapperMethods(_C.TensorBase):
             ...         made = torch.Tensor._make_wrapper_subclass(cls, half.shape)
             ...         made.half_of_it = half
             ...         return made
-            ...     __torch_function__ = torch._C._disabled_torch_function_impl
             ...     @classmethod
             ...     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
             ...         whole = [x.half_of_it * 2 if isinstance(x, cls) else x for x in args]

@@ -135,7 +135,7 @@ def _install() -> None:
 
 
 def _tell_children() -> None:
-    """Lets processes that are not forked say `import torch`, too, as they import the program."""
+    """Lets processes that are not forked say `import torch`, too, before they read the program."""
     prepare = multiprocessing.spawn.get_preparation_data
 
     def prepare_as_torch(name: str) -> dict[str, Any]:
@@ -153,7 +153,6 @@ def _run(arguments: list[str]) -> None:
             "usage: python -m rushlight.as_torch (PROGRAM.py | -m MODULE) [ARGUMENT ...]"
         )
     importlib.import_module("rushlight.as_torch")  # this file is __main__, which no one else finds
-    _tell_children()
     sys.argv[:] = arguments
     if is_module:
         runpy.run_module(
@@ -168,3 +167,4 @@ if __name__ == "__main__":
     _run(sys.argv[1:])
 else:
     _install()
+    _tell_children()

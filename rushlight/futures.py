@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from types import GenericAlias
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -71,12 +72,15 @@ class Future:
         return following
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
-        """Has callback(self) called when the result is there: now, if it is."""
+        """Has callback(self) called when the result is there: now, if it is.
+
+        What it raises is logged, and no one else's concern.
+        """
         with self._lock:
             if not self.done():
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
 
     def set_result(self, result: Any) -> None:
         """Sets the result.
@@ -106,11 +110,22 @@ class Future:
             self._is_set.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
+            self._call(callback)
+
+    def _call(self, callback: Callable[[Future], Any]) -> None:
+        try:
             callback(self)
+        except Exception:
+            logging.getLogger(__name__).exception("a callback of a future failed:")
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeError("Future: cannot be pickled. Pickle what wait() returns.")
 
 
 def collect_all(futures: list[Future]) -> Future:
     """Returns the future of all these futures, as a list, which is there when they are."""
+    if any(future is None for future in futures):
+        raise RuntimeError("collect_all: a future is None.")
     all_done = Future()
     missing = len(futures)
     lock = threading.Lock()

@@ -62,9 +62,6 @@ def _own_packet(namespace: str, name: str) -> Operator | OpOverloadPacket | None
     return None
 
 
-_namespaces: dict[str, _OpNamespace] = {}
-
-
 loaded_libraries: set[str] = set()
 
 
@@ -95,4 +92,4 @@ def load_library(path: str | os.PathLike[str]) -> None:
 def __getattr__(name: str) -> _OpNamespace:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _namespaces.setdefault(name, _OpNamespace(name))
+    return globals().setdefault(name, _OpNamespace(name))

@@ -73,11 +73,27 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
+        if isinstance(vars(type(self)).get("__torch_function__"), classmethod):
+            raise RuntimeError(
+                f"{type(self).__name__}: __torch_function__ is a classmethod. That of a mode is a "
+                "plain method."
+            )
         _C._push_function_mode(self)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         _C._pop_function_mode()
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """The modes of this thread, the innermost last."""
+    return _C._function_modes()
+
+
+def _get_current_function_mode() -> Any:
+    """The innermost mode, None if there is none."""
+    modes = _C._function_modes()
+    return modes[-1] if modes else None
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

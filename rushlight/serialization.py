@@ -11,6 +11,9 @@ from __future__ import annotations
 import enum
 import mmap as mmap_module
 import os
+import sys
+
+from rushlight.utils.serialization import config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,12 +57,7 @@ MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | device | str | dict[str, 
 _safe_globals: dict[str, Any] = {}
 # (priority, name of a storage's location or None, storage there or None), in calling order
 _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = []
-_settings: dict[str, Any] = {
-    "endianness": None,
-    "mmap_flags": mmap_module.MAP_PRIVATE,
-    "crc32": True,
-    "skips_data": False,
-}
+_skips_data = False
 
 
 def save(
@@ -99,12 +97,12 @@ def save(
 
     write = write_checkpoint if _use_new_zipfile_serialization else write_legacy
     if not isinstance(f, str | os.PathLike):
-        write(obj, f, pickle_protocol, _settings["skips_data"])
+        write(obj, f, pickle_protocol, _skips_data)
         if hasattr(f, "flush"):  # others may open its path before it is closed
             f.flush()
         return
     with replace_when_complete(os.fspath(f)) as file:
-        write(obj, file, pickle_protocol, _settings["skips_data"])
+        write(obj, file, pickle_protocol, _skips_data)
 
 
 def load(
@@ -152,10 +150,12 @@ def load(
     from rushlight._checkpoint.archive import ReadOptions
     from rushlight._checkpoint.unpickling import read_checkpoint
 
-    endianness = _settings["endianness"] or LoadEndianness.LITTLE
-    is_shared = bool(mmap) and _settings["mmap_flags"] == mmap_module.MAP_SHARED
-    skips_data = _settings["skips_data"]
-    options = ReadOptions(bool(mmap), is_shared, endianness.name.lower(), skips_data)
+    endianness = config.load.endianness or LoadEndianness.LITTLE
+    order = sys.byteorder if endianness is LoadEndianness.NATIVE else endianness.name.lower()
+    is_path = isinstance(f, str | os.PathLike)
+    mmap = (config.load.mmap and is_path) if mmap is None else mmap
+    is_shared = mmap and config.load.mmap_flags == mmap_module.MAP_SHARED
+    options = ReadOptions(mmap, is_shared, order, _skips_data)
     more = weights_only is False
     rest = (map_location, options, _safe_globals, _restore, more)
     if isinstance(f, str | os.PathLike):
@@ -403,40 +403,25 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _settings["endianness"] = endianness
+    config.load.endianness = endianness
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """Returns what set_default_load_endianness was told."""
-    return _settings["endianness"]
+    return config.load.endianness
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
     """Notes whether save shall compute checksums: it always does, and load compares them."""
-    _settings["crc32"] = compute_crc32
+    config.save.compute_crc32 = compute_crc32
 
 
 def get_crc32_options() -> bool:
     """Returns what set_crc32_options was told."""
-    return _settings["crc32"]
+    return config.save.compute_crc32
 
 
-class _Setting:
-    """A setting that holds until it is changed, or for a block when used as one."""
-
-    def __init__(self, name: str, value: Any) -> None:
-        self._name = name
-        self._before = _settings[name]
-        _settings[name] = value
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        _settings[self._name] = self._before
-
-
-class set_default_mmap_options(_Setting):
+class set_default_mmap_options:
     """Sets how load(..., mmap=True) maps files; also for a block.
 
     Args:
@@ -453,12 +438,19 @@ class set_default_mmap_options(_Setting):
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE "
                 f"or mmap.MAP_SHARED, but got {flags}"
             )
-        super().__init__("mmap_flags", flags)
+        self._before = config.load.mmap_flags
+        config.load.mmap_flags = flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        config.load.mmap_flags = self._before
 
 
 def get_default_mmap_options() -> int | None:
     """Returns what set_default_mmap_options was told, at first mmap.MAP_PRIVATE."""
-    return _settings["mmap_flags"]
+    return config.load.mmap_flags
 
 
 class skip_data:
@@ -480,10 +472,12 @@ class skip_data:
         self._materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self) -> None:
-        self._setting = _Setting("skips_data", True)
+        global _skips_data
+        self._before, _skips_data = _skips_data, True
 
     def __exit__(self, *exc_info: object) -> None:
-        self._setting.__exit__()
+        global _skips_data
+        _skips_data = self._before
 
 
 class SourceChangeWarning(Warning):

@@ -151,6 +151,27 @@ def test_processes_that_are_started_anew_have_the_second_name(tmp_path: Path) ->
     assert (done.stdout, done.stderr) == ("0 torch tensor([1.])\n", "")
 
 
+def test_the_import_counts_in_processes_that_do_not_repeat_it(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(
+        "import torch\n\ndef work(rank):\n    print(torch.__name__)\n"
+    )
+    program = tmp_path / "program.py"
+    program.write_text(
+        'if __name__ == "__main__":\n'
+        "    import rushlight.as_torch, torch, work\n"
+        "    torch.multiprocessing.spawn(work.work)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr) == ("torch\n", "")
+
+
 def test_a_module_runs_by_its_name_and_so_does_the_launcher(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch, sys\nprint(__name__, torch.__name__, sys.argv[1:])"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 
 import pytest
@@ -33,6 +34,23 @@ def test_callbacks_run_in_order_and_pass_errors_on() -> None:
         failed.wait()
     with pytest.raises(TypeError, match="not an exception"):
         Future().set_exception("no")
+
+
+def test_what_callbacks_raise_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
+    future, seen = Future(), []
+    future.add_done_callback(lambda done: 1 / 0)
+    future.add_done_callback(lambda done: seen.append(done.value()))
+    future.set_result(1)
+    future.add_done_callback(lambda: None)  # type: ignore[arg-type]
+    assert seen == [1] and caplog.text.count("a callback of a future failed") == 2
+
+
+def test_a_future_is_not_pickled_nor_none() -> None:
+    with pytest.raises(RuntimeError, match="cannot be pickled"):
+        pickle.dumps(Future())
+    for wait in (wait_all, collect_all):
+        with pytest.raises(RuntimeError, match="is None"):
+            wait([Future(), None])  # type: ignore[list-item]
 
 
 def test_several_are_waited_for() -> None:

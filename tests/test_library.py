@@ -210,6 +210,8 @@ def test_libraries_add_operators_and_take_them_along() -> None:
     assert torch.ops.tests_lib.square(x).item() == 9
     fragment._destroy()
     library.Library("tests_lib", "DEF")._destroy()
+    with pytest.raises(ValueError, match="reserved namespace"):
+        torch.library.Library("prim", "FRAGMENT")
     with pytest.raises(ValueError, match="Unsupported kind"):
         library.Library("tests_lib", "OTHER")
 
@@ -350,3 +352,67 @@ def test_graphs_have_operators_as_steps() -> None:
     assert "rushlight.ops.tests.scaled_sine(x, factor = 3.0)" in traced.code
     x = torch.ones(2)
     assert torch.equal(traced(x), scaled_sine(x, factor=3.0) + 1)
+
+
+def test_a_decorator_registers_kernels_of_a_library_by_their_keys() -> None:
+    library = torch.library.Library("keyed", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+
+    @torch.library.impl(library, "twice", "CPU")
+    def on_cpu(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    @torch.library.impl(library, torch.ops.keyed.twice.default, dispatch_key="Meta")
+    def on_meta(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    assert torch.ops.keyed.twice(torch.ones(2)).tolist() == [2, 2]
+    assert torch.ops.keyed.twice(torch.ones(2, device="meta")).is_meta
+    library.define("same(Tensor x) -> Tensor")
+    torch.library.impl(library, "same", "CPU")(lambda x: x)  # which custom_op refuses
+    assert torch.ops.keyed.same(torch.ones(1)).tolist() == [1]
+    torch.library.impl(library, "twice", "XPU")(on_meta)
+    assert torch.ops.keyed.twice(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(ValueError, match="no dispatch key"):
+        torch.library.impl(library, "twice", "Nowhere")(on_cpu)
+
+
+def test_operators_are_defined_and_registered_in_the_old_ways() -> None:
+    library = torch.library.Library("older", "DEF")
+
+    @torch.library.define(library, "cube(Tensor x) -> Tensor")
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return x**3
+
+    x = torch.full((2,), 2.0, requires_grad=True)
+    torch.ops.older.cube(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [12, 12]
+
+    tag = torch.Tag.pointwise
+    torch.library.define("older::twice", "(Tensor x) -> Tensor", lib=library, tags=tag)
+    assert torch.ops.older.twice.default.tags == [tag] and torch.ops.older.cube.tags == []
+
+    @torch.library.impl("older::twice", ["CPU", "Meta"], lib=library)
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    assert torch.ops.older.twice(torch.ones(2)).tolist() == [2, 2]
+    assert torch.ops.older.twice(torch.ones(2, device="meta")).is_meta
+
+
+def test_what_an_operator_writes_to_counts_a_write() -> None:
+    @torch.library.custom_op("written::clear", mutates_args={"x", "ys"})
+    def clear(x: torch.Tensor, ys: list[torch.Tensor]) -> None:
+        for each in (x, *ys):
+            each.numpy().fill(0)
+
+    x, y = torch.ones(2), torch.ones(2)
+    z = torch.ones(2, requires_grad=True) * x
+    before = x._version, y._version
+    clear(x, [y])
+    assert x._version > before[0] and y._version > before[1] and x.tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="modified"):
+        z.sum().backward()
+    with torch.inference_mode():
+        clear(y, [torch.ones(2)])
+    clear(y, [torch.inference_mode()(torch.ones)(2)])

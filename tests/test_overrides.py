@@ -494,3 +494,48 @@ def test_functions_are_overridable_or_ignored() -> None:
     assert {torch.manual_seed, torch.is_tensor, torch.Tensor.as_subclass} <= ignored
     for functions in torch.overrides.get_overridable_functions().values():
         assert ignored.isdisjoint(functions)
+
+
+def test_objects_of_any_class_take_over_as_an_index_and_as_what_is_written() -> None:
+    class Place:
+        seen: ClassVar[list[Any]] = []
+
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            cls.seen.append((func, types))
+            return -1
+
+    x: Any = torch.tensor([5])
+    assert x[Place()] == x[0, Place()] == -1
+    x[Place()] = 1
+    x[0] = Place()
+    assert x.tolist() == [5]
+    names = [func.__name__ for func, types in Place.seen if types == (Place,)]
+    assert names == ["__getitem__"] * 2 + ["__setitem__"] * 2
+
+
+def test_modes_are_listed_and_disabled() -> None:
+    stack, current = (
+        torch.overrides._get_current_function_mode_stack,
+        torch.overrides._get_current_function_mode,
+    )
+    assert stack() == [] and current() is None
+    with Counts() as outer, Counts() as inner:
+        assert stack() == [outer, inner] and current() is inner
+        outer.names.clear()
+        inner.names.clear()
+        with torch._C.DisableTorchFunction():
+            assert type(sub() + 1) is torch.Tensor and stack() == []
+        assert outer.names == inner.names == [] and stack() == [outer, inner]
+
+    class Wrong(torch.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match="plain method"), Wrong():
+        pass

@@ -6,6 +6,10 @@ import rushlight as torch
 from rushlight import _tensor_str
 
 
+class Kept(torch.Tensor):
+    """Whose parameters are of the class."""
+
+
 @pytest.fixture(autouse=True)
 def default_options():
     yield
@@ -97,6 +101,8 @@ def test_parameters_and_subclasses_say_so() -> None:
     assert repr(torch.nn.Parameter(torch.ones(1))) == (
         "Parameter containing:\ntensor([1.], requires_grad=True)"
     )
+    kept = torch.nn.Parameter(torch.ones(1).as_subclass(Kept))
+    assert repr(kept) == "Parameter(Kept([1.], requires_grad=True))"
 
 
 def test_options_change_the_layout() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import copy
 import errno
 import io
 import os
@@ -457,6 +458,73 @@ def test_registered_classes_of_tensors_keep_their_class_and_attributes(dtype: An
         y, same, plain = round_trip([x, x, torch.ones(1, device="meta").as_subclass(Named)])
     assert type(y) is type(plain) is Named and y is same and y.parts == ["b"]
     assert y.tolist() == [1, 1] and y.dtype is dtype and (y.name, plain.name) == ("a", "none")
+
+
+class InSlots(torch.Tensor):
+    __slots__ = ("diag", "log")  # the first would be a method else
+
+
+def test_attributes_in_slots_are_copied_pickled_and_saved() -> None:
+    x = torch.ones(2).as_subclass(InSlots)
+    x.diag, x.free = ["b"], 3
+    with torch.serialization.safe_globals([InSlots]):
+        copies = copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), round_trip(x)
+    for y in copies:
+        assert (type(y), y.diag, y.free, hasattr(y, "log")) == (InSlots, ["b"], 3, False)
+    x = torch.ones(2).as_subclass(InSlots)
+    x.diag = 1
+    with torch.serialization.safe_globals([InSlots]):
+        assert round_trip(x).diag == copy.deepcopy(x).diag == 1
+
+
+class Stated(torch.Tensor):
+    def __getstate__(self) -> Any:
+        return "state", self.name
+
+    def __setstate__(self, state: Any) -> None:
+        self.name = [*state]
+
+
+def test_a_class_may_say_what_its_state_is() -> None:
+    x = torch.ones(2).as_subclass(Stated)
+    x.name = "a"
+    with torch.serialization.safe_globals([Stated]):
+        copies = copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), round_trip(x)
+    assert [y.name for y in copies] == [["state", "a"]] * 4
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_the_old_format_may_stand_between_other_things(tmp_path: Path, mmap: bool) -> None:
+    path = tmp_path / "objects"
+    with open(path, "w+b") as file:
+        for i in range(2):
+            pickle.dump(i, file)
+            torch.save(torch.full((3,), i), file, _use_new_zipfile_serialization=False)
+        pickle.dump(2, file)
+        file.seek(0)
+        for i in range(2):
+            assert (pickle.load(file), torch.load(file).tolist()) == (i, [i] * 3)
+        assert pickle.load(file) == 2
+    with open(path, "wb") as file:
+        torch.save(torch.arange(3), file, _use_new_zipfile_serialization=False)
+    assert torch.load(path, mmap=mmap).tolist() == [0, 1, 2]
+
+
+def test_the_native_order_of_bytes_may_be_asked_for() -> None:
+    file = io.BytesIO()
+    torch.save(torch.arange(3), file)
+    whole = zipfile.ZipFile(file)
+    bare = io.BytesIO()
+    with zipfile.ZipFile(bare, "w") as archive:
+        for name in whole.namelist():
+            if not name.endswith("byteorder"):
+                archive.writestr(name, whole.read(name))
+    torch.serialization.set_default_load_endianness(torch.serialization.LoadEndianness.NATIVE)
+    try:
+        bare.seek(0)
+        assert torch.load(bare).tolist() == [0, 1, 2]
+    finally:
+        torch.serialization.set_default_load_endianness(None)
 
 
 @pytest.mark.parametrize("as_zip", [True, False])

@@ -20,6 +20,7 @@ from checkpoint_files import archive, entries_of, loaded, round_trip, saved, tex
 import rushlight as torch
 from rushlight import nn, serialization
 from rushlight.torch_version import TorchVersion
+from rushlight.utils.serialization import config
 
 LEGACY = Path(__file__).parent / "files" / "pytorch_legacy.pt"
 
@@ -266,3 +267,18 @@ def test_wrong_arguments_of_load_are_told_from_damaged_files() -> None:
 
     with pytest.raises(ValueError, match=r"^no place$"):
         loaded(saved(torch.ones(1)), map_location=place)
+
+
+def test_settings_count_without_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.pt"
+    monkeypatch.setattr(config.save, "storage_alignment", 4096)
+    torch.save([torch.arange(3), torch.arange(4)], path)
+    assert path.read_bytes().find(np.arange(4).tobytes()) % 4096 == 0
+    monkeypatch.setattr(config.load, "mmap", True)
+    monkeypatch.setattr(config.load, "mmap_flags", mmap.MAP_SHARED)
+    torch.load(path)[0].fill_(7)
+    assert torch.load(path)[0].tolist() == [7, 7, 7]
+    assert loaded(saved(torch.arange(3))).tolist() == [0, 1, 2]  # no path
+    torch.serialization.set_default_load_endianness(torch.serialization.LoadEndianness.BIG)
+    assert config.load.endianness is torch.serialization.LoadEndianness.BIG
+    torch.serialization.set_default_load_endianness(None)

@@ -378,3 +378,10 @@ def test_dim_order_of_several_formats_is_refused() -> None:
         torch.empty(2, 1, 4, 5).dim_order(ambiguity_check=formats)
     with pytest.raises(TypeError, match="memory formats"):
         torch.empty(2, 3).dim_order(ambiguity_check="channels_last")
+
+
+def test_libraries_reach_the_bytes_of_a_typed_storage() -> None:
+    x = torch.ones(3)
+    typed = x.storage()
+    assert typed._untyped_storage.nbytes() == 12
+    assert typed._cdata == x.view(3, 1).storage()._cdata != torch.ones(3).storage()._cdata

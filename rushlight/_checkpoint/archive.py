@@ -17,6 +17,7 @@ import zlib
 from pickle import UnpicklingError
 
 import rushlight as rl
+from rushlight.utils.serialization import config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ class ArchiveWriter:
         self._zip = zipfile.ZipFile(self._stream, "w")
 
     def add(self, name: str, data: memoryview | bytes) -> None:
-        """Adds an entry; its data begin at a multiple of 64 bytes."""
+        """Adds an entry; its data begin at a multiple of the alignment that is set."""
         info = zipfile.ZipInfo(f"{_FOLDER}/{name}")
         header = _LOCAL_HEADER.size + len(info.filename.encode()) + _EXTRA.size + _ZIP64_EXTRA_SIZE
-        padding = -(self._stream.tell() + header) % _ALIGNMENT
+        padding = -(self._stream.tell() + header) % config.save.storage_alignment
         info.extra = _EXTRA.pack(b"FB", padding) + b"Z" * padding
         with self._zip.open(info, "w", force_zip64=True) as entry:
             entry.write(data)

@@ -47,7 +47,7 @@ class LegacyReader:
     """Reads a file of the old format under the names that the entries of an archive have.
 
     Args:
-        file: file that can be read and sought.
+        file: file that can be read and sought, behind START.
         options: how to read it.
         run: runs a pickle that may name nothing, and returns its value.
         survey: returns the references to storages in a pickle.
@@ -60,14 +60,13 @@ class LegacyReader:
         run: Callable[[bytes], Any],
         survey: Callable[[bytes], list[Any]],
     ) -> None:
-        self._file = file
-        self._end = file.seek(0, 2)
+        origin = file.seek(file.tell() - len(START))  # something else may come before
         self._options = options
         self._map = options.map_file(file)
-        file.seek(0)
         # The pickles are small beside the storages, but nothing says where they end.
         self._data = self._map or file.read()
-        self._position = len(START)
+        self._end = len(self._data)
+        self._position = len(START) + (origin if self._map else 0)
         check(run(self._take_pickle()) == VERSION, "its version is unknown")
         facts = run(self._take_pickle())
         check(type(facts) is dict, "its facts about the machine are damaged")
@@ -76,6 +75,7 @@ class LegacyReader:
         keys = run(self._take_pickle())
         check(type(keys) is list, "its list of storages is damaged")
         self._places = self._find_storages(keys, survey(self._pickle))
+        file.seek(self._position + (0 if self._map else origin))  # something else may follow
 
     def _take_pickle(self) -> bytes:
         start = self._position

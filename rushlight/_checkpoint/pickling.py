@@ -179,9 +179,9 @@ class _Pickler(_PythonPickler):
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
         warn_if_has_hooks(tensor)
         function, arguments = self._reduce_values(tensor)
-        kind, state = type(tensor), dict(vars(tensor))
+        kind, state = type(tensor), tensor.__getstate__() or {}
         if isinstance(tensor, Buffer):  # which is a tensor with a mark in PyTorch
-            kind, state["_is_buffer"] = Tensor, True
+            kind, state = Tensor, {**vars(tensor), "_is_buffer": True}
         if kind is Tensor and not state:
             return function, arguments
         return rebuild_with_attributes, (function, kind, arguments, state)
@@ -190,7 +190,8 @@ class _Pickler(_PythonPickler):
         cls, shape, stride = type(tensor), tuple(tensor.shape), tuple(tensor.stride())
         outside = (tensor.dtype, shape, stride, tensor.storage_offset(), rl.strided, tensor.device)
         arguments = (cls, *outside, tensor.requires_grad)
-        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, dict(vars(tensor)))
+        state = tensor.__getstate__() or {}
+        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, state)
 
     def _reduce_quantized(self, tensor: QuantizedTensor) -> tuple[Any, ...]:
         return rebuild_quantized, (

@@ -8,6 +8,7 @@ its storage.
 
 from __future__ import annotations
 
+import copyreg
 import math
 from collections import Counter, OrderedDict
 from functools import partial
@@ -16,6 +17,7 @@ from pickle import UnpicklingError
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import _quantized as quantized
+from rushlight._copying import set_state
 from rushlight._layout import LAYOUTS, jagged
 from rushlight._sparse import rebuild
 from rushlight._storage import TypedStorage
@@ -270,7 +272,6 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
         check(kind is NestedTensor, "a nested tensor has an unknown class")
         check(type(arguments) is tuple and len(arguments) == 1, "arguments are not a tuple of one")
         return rebuild_jagged(*arguments)
-    check(type(state) is dict, "attributes must be a dict")
     check(type(arguments) is tuple, "arguments are not a tuple")
     if function is rebuild_wrapper:
         check(len(arguments) == 8, "arguments are not a tuple of 8")
@@ -284,6 +285,7 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
         check(issubclass(kind, Tensor), "a tensor with attributes has an unknown class")
         return _with_state(Tensor._make_subclass(kind, result, result.requires_grad), state)
     check(kind is Tensor or kind is Buffer, "a tensor with attributes has an unknown class")
+    check(type(state) is dict, "attributes must be a dict")
     if kind is Buffer or state.get("_is_buffer") is True:
         result = Buffer(result, persistent=state.get("persistent") is not False)
         state = {name: state[name] for name in state if name not in ("persistent", "_is_buffer")}
@@ -291,12 +293,21 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
     return result
 
 
-def _with_state(tensor: Tensor, state: dict[Any, Any]) -> Tensor:
+def _with_state(tensor: Tensor, state: Any) -> Tensor:
     """Sets attributes of a tensor whose class the user trusts, so that it may name them."""
-    for name, value in state.items():
-        is_name = type(name) is str and not name.startswith("__")
-        check(is_name, "an attribute has no proper name")
-        vars(tensor)[name] = value
+    if type(tensor).__setstate__ is not Tensor.__setstate__:
+        tensor.__setstate__(state)
+        return tensor
+    parts: Any = state if type(state) is tuple and len(state) == 2 else (state, {})
+    parts = tuple({} if part is None else part for part in parts)
+    for part in parts:
+        check(type(part) is dict, "attributes must be a dict")
+        for name in part:
+            is_name = type(name) is str and not name.startswith("__")
+            check(is_name, "an attribute has no proper name")
+    slots = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined] # pyright: ignore
+    check(parts[1].keys() <= set(slots), "an attribute has no slot in its class")
+    set_state(tensor, parts)
     return tensor
 
 

@@ -5,12 +5,11 @@ rushlight.as_torch makes these names of torch._C. Each is a thin call of what is
 
 from __future__ import annotations
 
-from enum import Enum, auto
-
 import rushlight as rl
 from rushlight import layout, qscheme
 from rushlight._insides import _cpu, _functorch, _nn
 from rushlight._storage import memory_of
+from rushlight._tag import Tag
 from rushlight.jit import ScriptModule, TensorType
 from rushlight.linalg import LinAlgError as _LinAlgError
 
@@ -59,31 +58,6 @@ class Node:
 
 class ScriptMethod:
     """A compiled method, which no object is."""
-
-
-class Tag(Enum):
-    """What libraries say of an operator for a compiler that is not here."""
-
-    core = auto()
-    cudagraph_unsafe = auto()
-    data_dependent_output = auto()
-    dynamic_output_shape = auto()
-    flexible_layout = auto()
-    generated = auto()
-    inplace = auto()
-    inplace_view = auto()
-    maybe_aliasing_or_mutating = auto()
-    needs_contiguous_strides = auto()
-    needs_exact_strides = auto()
-    needs_fixed_stride_order = auto()
-    nondeterministic_bitwise = auto()
-    nondeterministic_seeded = auto()
-    out = auto()
-    out_variant = auto()
-    pointwise = auto()
-    pt2_compliant_tag = auto()
-    reduction = auto()
-    view_copy = auto()
 
 
 class Value:

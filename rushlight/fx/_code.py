@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from textwrap import indent
+from types import GenericAlias
 
 import rushlight as rl
 from rushlight.fx._naming import Namespace, qualified_name
@@ -236,6 +237,11 @@ class _Writer:
     def _annotation(self, annotation: Any) -> str:
         if isinstance(annotation, str):
             return repr(annotation)
+        if isinstance(annotation, GenericAlias):
+            inside = ", ".join(map(self._annotation, annotation.__args__))
+            return f"{self._annotation(annotation.__origin__)}[{inside}]"
+        if isinstance(annotation, type) and annotation.__module__ == "builtins":
+            return annotation.__name__
         return self._global(type_name(annotation), annotation)
 
     def _global(self, name: str, value: Any) -> str:

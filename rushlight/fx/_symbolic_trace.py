@@ -76,6 +76,7 @@ class Tracer(TracerBase):
         root: the module that is recorded.
         proxy_buffer_attributes: whether a look at a buffer is recorded, as one at a parameter is;
             without it, what is computed from buffers alone becomes a constant.
+        traced_func_name: the method of a module that is recorded.
 
     Example:
         >>> class Inside(torch.fx.Tracer):
@@ -87,6 +88,7 @@ class Tracer(TracerBase):
 
     root: nn.Module
     proxy_buffer_attributes: bool = False
+    traced_func_name: str = "forward"
 
     def __init__(
         self,
@@ -223,7 +225,7 @@ class Tracer(TracerBase):
         """
         if isinstance(root, nn.Module):
             self.root = root
-            function = type(root).forward
+            function = getattr(type(root), self.traced_func_name)
         else:
             self.root = nn.Module()
             function = root

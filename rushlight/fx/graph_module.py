@@ -21,7 +21,7 @@ from rushlight.fx.graph import Graph
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Self
 
 __all__ = ["GraphModule"]
 
@@ -134,6 +134,11 @@ class GraphModule(nn.Module):
         self._code = generated.src
         type(self).forward = _compiled(generated.src, generated.globals)
         return generated
+
+    def _replicate_for_data_parallel(self) -> Self:
+        replica = super()._replicate_for_data_parallel()
+        type(replica).forward = type(self).forward
+        return replica
 
     # Submodules
 

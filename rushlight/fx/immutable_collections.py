@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from rushlight.utils._pytree import SUPPORTED_NODES, register_pytree_node
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, NoReturn
 
 __all__ = ["immutable_dict", "immutable_list"]
@@ -50,3 +53,27 @@ class immutable_dict(dict):
 
     def __reduce__(self) -> Any:
         return type(self), (tuple(self.items()),)
+
+
+def _unflatten_list(values: Iterable[Any], context: None) -> immutable_list:
+    return immutable_list(values)
+
+
+def _unflatten_dict(values: Iterable[Any], context: list[Any]) -> immutable_dict:
+    return immutable_dict(zip(context, values, strict=True))
+
+
+register_pytree_node(
+    immutable_list,
+    SUPPORTED_NODES[list].flatten_fn,
+    _unflatten_list,
+    serialized_type_name="torch.fx.immutable_collections.immutable_list",
+    flatten_with_keys_fn=SUPPORTED_NODES[list].flatten_with_keys_fn,
+)
+register_pytree_node(
+    immutable_dict,
+    SUPPORTED_NODES[dict].flatten_fn,
+    _unflatten_dict,
+    serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+    flatten_with_keys_fn=SUPPORTED_NODES[dict].flatten_with_keys_fn,
+)

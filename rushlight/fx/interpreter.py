@@ -9,7 +9,11 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
-from rushlight.fx.traceback import has_preserved_node_meta, set_current_meta
+from rushlight.fx.traceback import (
+    has_preserved_node_meta,
+    preserve_node_meta,
+    set_current_meta,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +100,20 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Does run with a list of arguments, which it empties so that they can be freed."""
+        """Does run with a list of arguments, which it empties so that they can be freed.
+
+        Raises:
+            RuntimeError: if there are more or fewer than inputs; the list stays as it is.
+        """
+        inputs = self.graph.find_nodes(op="placeholder")
+        if not any(str(node.target).startswith("*") for node in inputs):
+            if len(args_list) > len(inputs):
+                raise RuntimeError(
+                    f"boxed_run: got extra arguments: {len(args_list)} for {len(inputs)} inputs."
+                )
+            missing = [node.name for node in inputs[len(args_list) :] if not node.args]
+            if missing:
+                raise RuntimeError(f"boxed_run: missing arguments: {missing}.")
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args)
@@ -269,7 +286,8 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Returns the new module, which shares its submodules and parameters with the old one."""
-        result = super().run(enable_io_processing=False)
+        with preserve_node_meta():
+            result = super().run(enable_io_processing=False)
         outputs = self.graph.find_nodes(op="output")
         if outputs:
             made = map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x)

@@ -7,6 +7,7 @@ add a node to its tracer's graph and return the Proxy of that. TracerBase owns h
 from __future__ import annotations
 
 import dis
+import enum
 import operator
 import sys
 import traceback
@@ -50,6 +51,7 @@ class TracerBase:
         graph: where nodes are added.
         record_stack_traces: whether nodes note where the program made them.
         trace_asserts: has no effect.
+        check_mutable_operations: whether functions that write to an argument are refused.
     """
 
     if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class TracerBase:
 
     record_stack_traces: bool = False
     trace_asserts: bool = False
+    check_mutable_operations: bool = False
     module_stack: dict[str, tuple[str, type]]
 
     def create_node(
@@ -71,12 +74,23 @@ class TracerBase:
         """Adds a node to the graph; override it to look at nodes as they are made."""
         if kind == "call_function" and isinstance(target, str):
             raise AssertionError(f"create_node: {target!r} is not callable.")
+        if self.check_mutable_operations and kind == "call_function":
+            self._refuse_writing(target, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         modules = getattr(self, "module_stack", None)
         if modules:
             node.meta["nn_module_stack"] = dict(modules)
         node_meta.note(node)
         return node
+
+    def _refuse_writing(self, target: Any, kwargs: dict[str, Argument]) -> None:
+        name = getattr(target, "__name__", "")
+        writes = name.endswith("_") and not name.endswith("__")
+        if kwargs.get("out") is not None or (writes and hasattr(rl.Tensor, name)):
+            raise RuntimeError(
+                f"Tried to trace mutable operation {name}. The tracer refuses these, by its "
+                "check_mutable_operations."
+            )
 
     def proxy(self, node: Node) -> Proxy:
         """Returns a Proxy for the result of a node."""
@@ -122,6 +136,8 @@ class TracerBase:
         """
         if isinstance(a, Proxy):
             return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
         if isinstance(a, tuple):
             items = [self.create_arg(item) for item in a]
             return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
@@ -136,7 +152,7 @@ class TracerBase:
         if is_dataclass(a) and not isinstance(a, type):
             values = {f.name: self.create_arg(getattr(a, f.name)) for f in fields(a)}
             return self.create_node("call_function", type(a), (), values)
-        if isinstance(a, CONSTANTS) or callable(a):
+        if isinstance(a, (*CONSTANTS, enum.Enum)) or callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight.library._check import OpCheckError, opcheck
-from rushlight.library._libraries import Library, add_operator, define
+from rushlight.library._libraries import Library, add_operator, define, is_key, set_kernel
 from rushlight.library._libraries import _scoped_library as _scoped_library
 from rushlight.library._operator import Operator, operator_of
 from rushlight.library._schema import infer, parse
@@ -85,7 +85,7 @@ def custom_op(
         mutates_args: the names of the arguments that it writes to, or "unknown".
         device_types: the types of the devices that it is for; all unless given.
         schema: what the annotations would say otherwise.
-        tags: have no effect.
+        tags: torch.Tag or several, which the operator's `tags` are.
 
     Returns:
         A CustomOpDef, which is called like the function. It is torch.ops.namespace.name as well.
@@ -111,7 +111,8 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         found = infer(function, mutates_args) if schema is None else parse(schema)
-        op = add_operator(name, str(found))
+        op = add_operator(name, str(found), tags)
+        op.is_checked = True
         made = CustomOpDef(op, function)
         made.register_kernel(device_types)(function)
         return made
@@ -349,24 +350,34 @@ def register_autocast(
 
 def impl(
     qualname: Any,
-    types: str | Sequence[str],
-    func: Callable[..., Any] | None = None,
+    types: Any,
+    func: Any = None,
+    dispatch_key: str = "",
     *,
     lib: Library | None = None,
 ) -> Any:
     """Registers what an operator computes with on some devices; "default" stands for all.
 
     Args:
-        qualname: the name of the operator; or a Library, and then types is the name.
-        types: "cpu", "cuda", "default" or a list of them.
+        qualname: the name of the operator; or a Library, and then types is the name, func the
+            dispatch key, and a decorator is returned.
+        types: "cpu", "cuda", "default", a dispatch key such as "CPU", or a list of them.
         func: what computes; without it, a decorator is returned.
+        dispatch_key: another way to say it with a Library; see Library.impl.
         lib: has no effect.
     """
     if isinstance(qualname, Library):
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            qualname.impl(str(types), function)
+            qualname.impl(types, function, func or dispatch_key)
             return function
 
         return register
-    return register_kernel(qualname, types, func)
+    if func is None:
+        return lambda function: impl(qualname, types, function) or function
+    for place in [types] if isinstance(types, str) else types:
+        if is_key(place):
+            set_kernel(operator_of(qualname), place, func)
+        else:
+            register_kernel(qualname, place, func)
+    return None

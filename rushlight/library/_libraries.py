@@ -27,6 +27,11 @@ _KEYS = {
     "CPU": "cpu",
     "CUDA": "cuda",
     "Meta": "meta",
+    "HPU": "hpu",  # devices that no tensor here is on: their kernels wait in vain
+    "MPS": "mps",
+    "MTIA": "mtia",
+    "PrivateUse1": "privateuseone",
+    "XPU": "xpu",
     "CompositeExplicitAutograd": "",
     "CompositeImplicitAutograd": None,
     "Autograd": None,
@@ -36,7 +41,7 @@ _KEYS = {
 }
 
 
-def add_operator(qualname: str, schema: str) -> Operator:
+def add_operator(qualname: str, schema: str, tags: Any = ()) -> Operator:
     """Adds an operator."""
     parts = qualname.split("::")
     if len(parts) != 2 or not all(_NAME.fullmatch(part.split(".")[0]) for part in parts):
@@ -44,17 +49,27 @@ def add_operator(qualname: str, schema: str) -> Operator:
             f"custom_op: the name is {qualname!r}. It must be of the form namespace::name."
         )
     operators[qualname] = op = Operator(qualname, parse(schema))
+    op.tags = [*tags] if isinstance(tags, (list, tuple)) else [] if tags is None else [tags]
     return op
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+def define(
+    qualname: str | Library,
+    schema: str,
+    *,
+    lib: Library | None = None,
+    tags: Any = (),
+    alias_analysis: str = "",
+) -> Any:
     """Adds an operator by its schema.
 
     Args:
-        qualname: "namespace::name".
+        qualname: "namespace::name"; or a Library, and then schema begins with the name, and a
+            decorator is returned for the function whose ops the operator is made of.
         schema: "(Tensor x, int n=2) -> Tensor".
         lib: what the operator leaves with.
-        tags: have no effect.
+        tags: torch.Tag or several, which its `tags` are.
+        alias_analysis: has no effect.
 
     Example:
         >>> torch.library.define("docs::twice", "(Tensor x) -> Tensor")
@@ -64,16 +79,41 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
         >>> torch.ops.docs.twice(torch.ones(2))
         tensor([2., 2.])
     """
+    if isinstance(qualname, Library):
+        name, library = qualname.define(schema, tags=tags), qualname
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            library.impl(name, function)
+            return function
+
+        return register
     if qualname in operators:
         raise RuntimeError(
             f"Tried to register an operator ({qualname}{schema}) with the same name and overload "
             "name multiple times."
         )
-    add_operator(qualname, schema)
+    add_operator(qualname, schema, tags)
     if lib is not None:
         lib._names.append(qualname)
-    for register in _early_kernels.pop(qualname, ()):
-        register()
+    for register_early in _early_kernels.pop(qualname, ()):
+        register_early()
+    return None
+
+
+def is_key(name: object) -> bool:
+    """Whether a name is that of a place where kernels run: CPU, not cpu."""
+    return name in _KEYS and name != ""
+
+
+def set_kernel(op: Operator, key: str, fn: Callable[..., Any]) -> None:
+    """Registers a kernel by the name of such a place."""
+    device = _KEYS[key]
+    if device is None:
+        op.composite = fn
+    elif device == "meta":
+        op.fake = fn
+    else:
+        op.kernels[device] = fn
 
 
 class Library:
@@ -86,7 +126,7 @@ class Library:
         dispatch_key: where kernels run that are registered without one.
 
     Raises:
-        ValueError: for another kind.
+        ValueError: for another kind, or the namespace "prim".
         RuntimeError: if DEF is said twice of a namespace.
 
     Example:
@@ -101,6 +141,8 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace. Choose another name.")
         if kind == "DEF":
             if ns in _defined_namespaces:
                 raise RuntimeError(
@@ -123,13 +165,13 @@ class Library:
         Args:
             schema: "name(Tensor x, int n=2) -> Tensor".
             alias_analysis: has no effect.
-            tags: have no effect.
+            tags: torch.Tag or several, which its `tags` are.
 
         Raises:
             RuntimeError: if there is one of the name.
         """
         name, bracket, rest = schema.partition("(")
-        define(f"{self.ns}::{name.strip()}", bracket + rest, lib=self)
+        define(f"{self.ns}::{name.strip()}", bracket + rest, lib=self, tags=tags)
         return name.strip()
 
     def impl(
@@ -163,14 +205,7 @@ class Library:
                 f"{', '.join(filter(None, _KEYS))}."
             )
         name = op_name if isinstance(op_name, str) else operator_of(op_name)._qualname
-        op = operator_of(name if "::" in name else f"{self.ns}::{name}")
-        device = _KEYS[key]
-        if device is None:
-            op.composite = fn
-        elif device == "meta":
-            op.fake = fn
-        else:
-            op.kernels[device] = fn
+        set_kernel(operator_of(name if "::" in name else f"{self.ns}::{name}"), key, fn)
 
     def _impl_when_defined(self, op_name: str, fn: Callable[..., Any]) -> None:
         """Registers a kernel of C++, whose files are loaded in any order, now or after define()."""

@@ -14,6 +14,7 @@ import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._storage import memory_of
 from rushlight.autograd import Function
+from rushlight.autograd.graph import increment_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Operator:
         gradient: the backward and the setup_context, if there are any.
         over_samples: computes a batch, for vmap.
         composite: a function that runs as a part of the program, with the gradients of its ops.
+        tags: what the program said of it.
+        is_checked: whether results that share memory with arguments are refused, as of custom_op.
     """
 
     def __init__(self, qualname: str, schema: Schema) -> None:
@@ -57,6 +60,8 @@ class Operator:
         self.over_samples: Callable[..., Any] | None = None
         self.composite: Callable[..., Any] | None = None
         self.casts: dict[str, rl.dtype] = {}
+        self.tags: list[Any] = []
+        self.is_checked = False
         self._function: type[Function] | None = None
 
     def name(self) -> str:
@@ -76,6 +81,11 @@ class Operator:
     def default(self) -> Operator:
         """The operator itself: it has one overload."""
         return self
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a result may share memory with an argument, which kernels must not do."""
+        return False
 
     @property
     def writes(self) -> bool:
@@ -123,17 +133,30 @@ class Operator:
             return self.compute(values, device)
 
     def compute(self, values: list[Any], device: str) -> Any:
-        """Returns what the kernel for a device returns.
+        """Returns what the kernel for a device returns, or a mode or a class of tensors instead.
 
         Raises:
             NotImplementedError: if there is none.
             RuntimeError: if a result shares memory with an argument.
         """
+        tensors = [leaf for leaf in _leaves(values) if isinstance(leaf, Tensor)]
+        answer = _C._ask_about(self, *self._said(values), tensors)
+        if answer is not NotImplemented:
+            return answer
         values = [_detached(value) for value in values]
         result = self._call_with(self._kernel(device), values)
-        if not self.writes and device != "meta":
+        if self.writes and not rl.is_inference_mode_enabled():
+            self._note_writes(values)
+        if self.is_checked and not self.writes and device != "meta":
             _check_aliases(self._qualname, result, values)
         return result
+
+    def _note_writes(self, values: list[Any]) -> None:
+        """Counts the writes of a kernel, which may write by other ways than ops."""
+        pairs = zip(self._schema.parameters, values, strict=True)
+        written = [value for parameter, value in pairs if parameter.writes]
+        tensors = (leaf for leaf in _leaves(written) if isinstance(leaf, Tensor))
+        increment_version(tensor for tensor in tensors if not tensor.is_inference())
 
     def _kernel(self, device: str) -> Callable[..., Any]:
         kernel = self.fake if device == "meta" else self.kernels.get(device, self.kernels.get(""))
@@ -159,6 +182,16 @@ class Operator:
         pairs = list(zip(self._schema.parameters, values, strict=True))
         args = tuple(value for parameter, value in pairs if not parameter.keyword_only)
         return args, {p.name: value for p, value in pairs if p.keyword_only}
+
+    def _said(self, values: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same, without what is as the default says."""
+        args, kwargs = self.arguments(values)
+        parameters = {parameter.name: parameter for parameter in self._schema.parameters}
+        by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]
+        while args and by_place[len(args) - 1].is_default(args[-1]):
+            args = args[:-1]
+        named = {n: value for n, value in kwargs.items() if not parameters[n].is_default(value)}
+        return args, named
 
     def _recorded(self) -> type[Function]:
         """The Function that records calls."""

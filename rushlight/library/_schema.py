@@ -88,6 +88,10 @@ class Parameter:
     keyword_only: bool = False
     mark: str = ""
 
+    def is_default(self, value: Any) -> bool:
+        """Whether a value is that of a call which does not say it."""
+        return type(value) is type(self.default) and value == self.default
+
     def __str__(self) -> str:
         base = re.match(rf"{_COMPOUND.pattern}|\w+", self.type)
         assert base is not None

@@ -62,14 +62,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if id(self) not in memo:
             result = type(self)(self.detach().clone(), self.requires_grad)
             memo[id(self)] = result
-            vars(result).update(copy.deepcopy(vars(self), memo))
+            result.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return type(self), (self.detach(), self.requires_grad), vars(self) or None
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        return type(self), (self.detach(), self.requires_grad), self.__getstate__()
 
     def __repr__(self, **kwargs: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(**kwargs)

@@ -35,11 +35,15 @@ def make_tensor(
         dtype: dtype of the result.
         device: device of the result.
         low: lower end; by default 0 for bool and unsigned dtypes, else -9.
-        high: upper end; by default 2 for bool, 10 for integers, 9 for the others.
+        high: upper end; by default 2 for bool, 10 for integers, 9 for the others. Both ends are
+            moved into the range of the dtype.
         requires_grad: whether the result requires a gradient.
         noncontiguous: leave gaps between the elements in memory.
         exclude_zero: put 1, or the smallest normal number, in the place of zeros.
         memory_format: order of the elements in memory.
+
+    Raises:
+        ValueError: if low is not less than high, or nothing between them is of the dtype.
 
     Example:
         >>> x = torch.testing.make_tensor(2, 3, dtype=torch.int8, low=5, high=6)
@@ -88,7 +92,22 @@ def _range(dtype: rl.dtype, low: float | None, high: float | None) -> tuple[floa
         )
     elif not low < high:
         raise ValueError(f"make_tensor: low must be less than high, but they are {low} and {high}")
-    return low, high
+    least, greatest = _limits(dtype)
+    if low > greatest or high < least:
+        raise ValueError(
+            f"make_tensor: no number from {low} to {high} is of {dtype}, whose range is from "
+            f"{least} to {greatest}."
+        )
+    past = 1 if isinstance(greatest, int) else 0  # as the upper end is not included
+    return max(low, least), min(high, greatest + past)
+
+
+def _limits(dtype: rl.dtype) -> tuple[float, float]:
+    if dtype is rl.bool:
+        return 0, 1
+    if dtype.is_floating_point or dtype.is_complex:
+        return rl.finfo(dtype).min, rl.finfo(dtype).max
+    return rl.iinfo(dtype).min, rl.iinfo(dtype).max
 
 
 def _uniform(sizes: Any, dtype: rl.dtype, low: float, high: float) -> Tensor:
@@ -96,6 +115,6 @@ def _uniform(sizes: Any, dtype: rl.dtype, low: float, high: float) -> Tensor:
         parts = _uniform((*sizes, 2), rl.float64, low, high)  # (..., real and imaginary)
         return parts.view(rl.complex128).squeeze(-1).to(dtype)
     if dtype.is_floating_point:
-        values = rl.rand(sizes, dtype=rl.float64) * (high - low) + low
-        return values.to(dtype).clamp(max=high)
+        values = (rl.rand(sizes, dtype=rl.float64) * (high - low) + low).to(dtype)
+        return rl.where(values < high, values, low)  # where it was rounded up to the end
     return rl.randint(math.ceil(low), math.ceil(high), sizes).to(dtype)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         model_zoo,
         module_tracker,
         safetensors,
+        serialization,
         tensorboard,
         weak,
     )
@@ -39,6 +40,7 @@ __all__ = [
     "model_zoo",
     "module_tracker",
     "safetensors",
+    "serialization",
     "swap_tensors",
     "tensorboard",
     "weak",
@@ -58,6 +60,7 @@ _LATER = (
     "model_zoo",
     "module_tracker",
     "safetensors",
+    "serialization",
     "tensorboard",
     "weak",
 )

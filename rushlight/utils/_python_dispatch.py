@@ -62,11 +62,21 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
+        if isinstance(vars(type(self)).get("__torch_dispatch__"), classmethod):
+            raise RuntimeError(
+                f"{type(self).__name__}: __torch_dispatch__ is a classmethod. That of a mode is a "
+                "plain method."
+            )
         _C._push_dispatch_mode(self)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         _C._pop_dispatch_mode()
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether it is a tool's own, of which is_in_torch_dispatch_mode may leave out."""
+        return False
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Self:
@@ -96,14 +106,14 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
     """Returns whether a mode is in force on this thread.
 
     Args:
-        include_infra_modes: has no effect: all modes are the program's.
+        include_infra_modes: whether modes count whose is_infra_mode() says True.
 
     Example:
         >>> from rushlight.utils._python_dispatch import is_in_torch_dispatch_mode
         >>> is_in_torch_dispatch_mode()
         False
     """
-    return bool(_C._dispatch_modes())
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _C._dispatch_modes())
 
 
 is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode

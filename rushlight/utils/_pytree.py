@@ -8,6 +8,7 @@ specs from parts and as texts in _pytree_specs.py, data classes in _pytree_class
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from types import UnionType
 from typing import Any, NamedTuple
@@ -121,6 +122,9 @@ STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
 BUILTIN_TYPES = STANDARD_DICT_TYPES | {tuple, list, namedtuple, deque}
 
 
+_CAN_BE_A_BASE = 1 << 10  # Py_TPFLAGS_BASETYPE
+
+
 class structseq(tuple[Any, ...]):
     """Stands in SUPPORTED_NODES for the classes of what ops with several results return."""
 
@@ -142,7 +146,13 @@ def is_namedtuple(obj: object) -> bool:
 
 def is_structseq_class(cls: object) -> bool:
     """Whether a class is as those of what ops with several results return."""
-    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
+    counts = ("n_fields", "n_sequence_fields", "n_unnamed_fields")
+    return (
+        isinstance(cls, type)
+        and cls.__bases__ == (tuple,)
+        and all(isinstance(getattr(cls, name, None), int) for name in counts)
+        and not cls.__flags__ & _CAN_BE_A_BASE
+    )
 
 
 def is_structseq_instance(obj: object) -> bool:
@@ -282,17 +292,36 @@ def register_pytree_node(
         flatten_with_keys_fn: as flatten_fn, with (key, item) for each item.
 
     Raises:
-        ValueError: if the class is a container already.
+        ValueError: if the class is a container already, or only one of the functions for JSON is
+            given.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: {cls} is already registered.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(
+            f"register_pytree_node: {cls} has one of to_dumpable_context and from_dumpable_context."
+            " Give both or none."
+        )
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
     SUPPORTED_SERIALIZED_TYPES[cls] = Written(
         serialized_type_name, to_dumpable_context, from_dumpable_context
     )
 
 
-_register_pytree_node = _private_register_pytree_node = register_pytree_node
+_private_register_pytree_node = register_pytree_node
+
+
+def _register_pytree_node(cls: type[Any], *functions: Any, **options: Any) -> None:
+    """Makes a class a container, also once more; old, register_pytree_node is new."""
+    warnings.warn(
+        "_register_pytree_node is deprecated. Use register_pytree_node.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(f"{cls} is already registered; this counts from now on.", stacklevel=2)
+        _deregister_pytree_node(cls)
+    register_pytree_node(cls, *functions, **options)
 
 
 def _deregister_pytree_node(cls: type[Any]) -> None:
@@ -345,13 +374,11 @@ def _ordereddict_unflatten(values: Iterable[Any], context: list[Any]) -> Ordered
     return OrderedDict(zip(context, values, strict=True))
 
 
-def _defaultdict_flatten(d: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, list[Any]]]:
-    return list(d.values()), (d.default_factory, list(d))
+def _defaultdict_flatten(d: defaultdict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), [d.default_factory, list(d)]
 
 
-def _defaultdict_unflatten(
-    values: Iterable[Any], context: tuple[Any, list[Any]]
-) -> defaultdict[Any, Any]:
+def _defaultdict_unflatten(values: Iterable[Any], context: list[Any]) -> defaultdict[Any, Any]:
     return defaultdict(context[0], zip(context[1], values, strict=True))
 
 

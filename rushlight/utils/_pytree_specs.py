@@ -96,7 +96,8 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
 
     Raises:
         NotImplementedError: for a class that was registered without serialized_type_name.
-        TypeError: if what a class needs beside its items is nothing that JSON can tell.
+        TypeError: if it is no spec, or what a class needs beside its items is nothing that JSON can
+            tell.
         ValueError: for another protocol.
 
     Example:
@@ -105,6 +106,8 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
         >>> treespec_loads(treespec_dumps(spec)) == spec
         True
     """
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"treespec_dumps: expected a spec of a tree, but got {treespec!r}.")
     _check(_PROTOCOL if protocol is None else protocol)
     return json.dumps((_PROTOCOL, _described(treespec)))
 
@@ -183,7 +186,7 @@ def _dump_factory(context: Any) -> dict[str, Any]:
     }
 
 
-def _load_factory(content: Any) -> tuple[Any, list[Any]]:
+def _load_factory(content: Any) -> list[Any]:
     homes = {"builtins": builtins, "collections": collections}
     module, name = content["default_factory_module"], content["default_factory_name"]
     factory = getattr(homes.get(module), name, None)
@@ -192,7 +195,7 @@ def _load_factory(content: Any) -> tuple[Any, list[Any]]:
             f"treespec_loads: a defaultdict of {module}.{name} is not made from a text. Classes "
             "of builtins and collections are."
         )
-    return factory, content["dict_context"]
+    return [factory, content["dict_context"]]
 
 
 for _cls, _name in (

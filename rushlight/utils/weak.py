@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
+from copy import deepcopy
 from weakref import ref
 
 from rushlight import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, Self
 
 __all__ = [
     "TensorWeakRef",
@@ -100,6 +101,43 @@ class WeakIdKeyDictionary(MutableMapping):
             return self.ref_type(key) in self.data
         except TypeError:  # what has no weak references is no key
             return False
+
+    def copy(self) -> Self:
+        """Returns a dict of its own with the same keys and values."""
+        result = type(self)(ref_type=self.ref_type)
+        result.update(self)
+        return result
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Copies of the values under the same keys."""
+        result = type(self)(ref_type=self.ref_type)
+        for key, value in self.items():
+            result[key] = deepcopy(value, memo)
+        return result
+
+    def __or__(self, other: Mapping[Any, Any]) -> Self:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __ror__(self, other: Mapping[Any, Any]) -> Self:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        result = type(self)(other, self.ref_type)
+        result.update(self)
+        return result
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def keyrefs(self) -> list[Any]:
+        """Returns the weak references to the keys."""
+        return list(self.data)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {id(self):#x}>"

@@ -354,3 +354,9 @@ def test_only_floating_tensors_can_require_grad() -> None:
 def test_requires_grad_of_a_result_cannot_be_switched_off() -> None:
     with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf variables"):
         (leaf(1.0) * 2).requires_grad = False
+
+
+def test_the_gradient_has_a_second_name() -> None:
+    x = torch.ones(2, requires_grad=True)
+    x._grad = torch.ones(2)
+    assert x.grad is x._grad is not None

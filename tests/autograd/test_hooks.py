@@ -366,3 +366,18 @@ def test_queued_callbacks_run_when_the_outermost_backward_is_done() -> None:
     z.register_hook(lambda grad: engine.queue_callback(fail))
     with pytest.raises(ValueError, match="too late"):
         (z * 3).sum().backward()
+
+
+def test_hooks_of_a_tensor_are_listed() -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert x._backward_hooks is None
+
+    def double(grad: torch.Tensor) -> torch.Tensor:
+        return grad * 2
+
+    x.register_hook(double)
+    assert list(x._backward_hooks.values()) == [double]
+    y = torch.ones(2, requires_grad=True)
+    y._backward_hooks = x._backward_hooks
+    y.sum().backward()
+    assert y.grad.tolist() == [2, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from operator import add, itemgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from rushlight.utils.data.datapipes.iter import (
     Sampler,
     Shuffler,
 )
+from rushlight.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
 from rushlight.utils.data.datapipes.map import SequenceWrapper
 from rushlight.utils.data.graph import traverse_dps
 from rushlight.utils.data.graph_settings import apply_sharding, get_all_graph_pipes
@@ -202,3 +204,49 @@ def test_wrong_use() -> None:
         pytest.raises(TypeError, match="non-deterministic"),
     ):
         torch.utils.data.non_deterministic(Shuffler)(six())
+
+
+def test_groups_divide_the_parts_of_each_other() -> None:
+    groups = SHARDING_PRIORITIES
+
+    def divided(*filters: int | None) -> Any:
+        pipe: Any = IterableWrapper(range(90))
+        for group in filters:
+            pipe = pipe.sharding_filter(sharding_group_filter=group)
+            pipe.apply_sharding(3, 1, 300)
+            pipe.apply_sharding(2, 1, groups.DISTRIBUTED)
+            pipe.apply_sharding(5, 3, groups.MULTIPROCESSING)
+        return pipe
+
+    for pipe in divided(None), divided(groups.DISTRIBUTED, groups.MULTIPROCESSING, 300):
+        assert list(pipe) == [17, 47, 77] and len(pipe) == 3
+    with pytest.raises(RuntimeError, match="together with other groups"):
+        divided(None).apply_sharding(2, 0)
+    with pytest.raises(RuntimeError, match="Sharding twice"):
+        apply_sharding(divided(None, None), 2, 0, groups.DISTRIBUTED)
+
+
+def test_pipes_warn_of_buffers_without_end_and_list_files(tmp_path: Path) -> None:
+    pipe = IterableWrapper(range(3))
+    for fork in (lambda: pipe.fork(2, -1), lambda: pipe.demux(2, bool, buffer_size=-1)):
+        with pytest.warns(UserWarning, match="Unlimited buffer"):
+            fork()
+    with pytest.raises(AssertionError, match="larger than 0"):
+        pipe.shuffle(buffer_size=0)
+    names = [str(tmp_path / name) for name in "ab"]
+    for name in names:
+        Path(name).touch()
+    assert list(FileLister([str(tmp_path), names[1]])) == [*names, names[1]]
+
+
+@pytest.mark.parametrize("columns", [None, 0, [0, 1, 2]])
+def test_a_function_must_take_the_columns(columns: Any) -> None:
+    for step in IterableWrapper([(1, 2, 3)]).map, IterableWrapper([(1, 2, 3)]).filter:
+        with pytest.raises(ValueError, match="cannot be called with"):
+            step(lambda a, b: True, input_col=columns)
+
+
+def test_map_pipes_are_joined_with_map_pipes_alone() -> None:
+    for step in SequenceWrapper([1]).concat, SequenceWrapper([1]).zip:
+        with pytest.raises(TypeError, match="Expected all inputs to be `MapDataPipe`"):
+            step([2])

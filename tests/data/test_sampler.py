@@ -114,3 +114,16 @@ def test_batches_of_a_full_size_are_kept_when_the_last_is_dropped() -> None:
 def test_bad_options_are_refused(make, error, message) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_what_is_drawn_follows_from_the_seed_when_the_first_index_is_asked_for(
+    replacement: bool,
+) -> None:
+    sampler = WeightedRandomSampler([1.0, 2.0, 3.0], 3, replacement)
+    orders = [iter(sampler), iter(sampler)]
+    drawn = []
+    for order in orders:
+        torch.manual_seed(0)
+        drawn.append(list(order))
+    assert drawn[0] == drawn[1]

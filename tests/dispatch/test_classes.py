@@ -12,6 +12,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._mode_utils import no_dispatch
 from rushlight.utils._python_dispatch import (
@@ -375,3 +376,54 @@ def test_endless_recursion_is_an_error() -> None:
 
     with pytest.raises(RecursionError):
         Again(X).exp()
+
+
+def test_a_class_that_handles_ops_opts_out_of_functions_unless_it_says_otherwise() -> None:
+    class Seen(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    class Both(Seen):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return torch.Tensor.__torch_function__.__func__(cls, func, types, args, kwargs)
+
+    assert Seen.__torch_function__ is torch._C._disabled_torch_function_impl
+    assert type(X.as_subclass(Seen) + 1) is torch.Tensor
+    assert type(X.as_subclass(Both) + 1) is Both
+
+
+def test_modes_classes_and_graphs_see_the_operators_of_programs() -> None:
+    @torch.library.custom_op("dispatched::double", mutates_args=())
+    def double(xs: list[torch.Tensor], factor: float = 2.0) -> torch.Tensor:
+        return torch.from_numpy(xs[0].numpy() * factor)
+
+    double.register_autograd(lambda ctx, grad: ([grad * 2], None))
+    seen = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((func, args, kwargs))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    with Log():
+        y = double([x])
+        double([x], 3.0)
+    assert [call[0] for call in seen] == [torch.ops.dispatched.double.default] * 2
+    assert [len(call[1]) for call in seen] == [1, 2]  # without what is as the default says
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    z = double([Wrapped(torch.ones(2))])
+    assert type(z) is Wrapped and z.inner.tolist() == [2, 2]
+    graph = make_fx(lambda x: double([x]) + 1)(torch.ones(2))
+    assert [node.target for node in graph.graph.nodes][1] is torch.ops.dispatched.double.default
+    assert graph(torch.zeros(2)).tolist() == [1, 1]
+
+
+def test_the_class_of_out_is_asked_to_write_into_it() -> None:
+    x, y = Wrapped(-X), Wrapped(torch.zeros(2, 3))
+    assert torch.abs(x, out=y) is y and torch.equal(y.inner, X)
+    torch.cat([X, X], out=(z := Wrapped(torch.empty(4, 3))))
+    assert torch.equal(z.inner[2:], X) and Wrapped.names == ["aten.abs.out", "aten.cat.out"]

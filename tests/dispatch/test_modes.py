@@ -526,3 +526,23 @@ def test_equal_to_the_function() -> None:
     assert aten.mm.default == torch.mm and torch.mm == aten.mm.default
     assert {aten.mm.default: 1}[torch.mm] == 1 and {torch.mm: 1}[aten.mm.default] == 1
     assert aten.add.Tensor != aten.add.Scalar and aten.mm.default != torch.add
+
+
+def test_modes_of_tools_may_be_left_out() -> None:
+    class Tool(TorchDispatchMode):
+        @classmethod
+        def is_infra_mode(cls) -> bool:
+            return True
+
+    class Wrong(TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Tool():
+        assert is_in_torch_dispatch_mode() and not is_in_torch_dispatch_mode(False)
+        with TorchDispatchMode():
+            assert is_in_torch_dispatch_mode(False)
+    with pytest.raises(RuntimeError, match="plain method"), Wrong():
+        pass
+    assert not is_in_torch_dispatch_mode()

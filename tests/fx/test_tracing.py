@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import threading
@@ -15,6 +16,7 @@ import rushlight as torch
 from rushlight import fx, nn
 from rushlight.fx import traceback
 from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.utils import _pytree as pytree
 
 NETWORKS = networks(torch)
 Pair = namedtuple("Pair", "first second")
@@ -323,3 +325,98 @@ def test_nodes_are_marked_inside_annotate() -> None:
         assert fx.symbolic_trace(program).graph.output_node().stack_trace == "here\n"
     assert not traceback.has_preserved_node_meta() and traceback.get_current_meta() == {}
     assert "test_tracing.py" in traceback.format_stack()[-1]
+
+
+def test_a_tracer_may_refuse_functions_that_write() -> None:
+    class Strict(fx.Tracer):
+        check_mutable_operations = True
+
+    def into(x):
+        return torch.sigmoid(x, out=x)
+
+    for function in (into, lambda x: torch.relu_(x)):
+        with pytest.raises(RuntimeError, match="mutable operation"):
+            Strict().trace(function)
+        assert len(fx.Tracer().trace(function).nodes) == 3
+    assert len(Strict().trace(lambda x: torch.sigmoid(x, out=None)).nodes) == 3
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Box:
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __fx_create_arg__(self, tracer: fx.Tracer) -> Any:
+        return tracer.create_node("call_function", Box, (tracer.create_arg(self.item),), {})
+
+
+def test_enums_and_objects_that_say_how_are_arguments() -> None:
+    def inner(x, color, box):
+        return x * color.value + box.item
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x, Color.RED, Box(x))
+
+    class Inner(nn.Module):
+        def forward(self, x, color, box):
+            return inner(x, color, box)
+
+    class Whole(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return isinstance(m, Inner)
+
+    module = Outer()
+    traced = fx.GraphModule(module, Whole().trace(module))
+    assert traced(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_another_method_than_forward_is_traced() -> None:
+    class Both(nn.Module):
+        def forward(self, x):
+            return x + 1
+
+        def minus(self, x: list[int]):
+            return x - 1
+
+    tracer, module = fx.Tracer(), Both()
+    tracer.traced_func_name = "minus"
+    traced = fx.GraphModule(module, tracer.trace(module))
+    assert traced(torch.ones(2)).tolist() == [0, 0] and "x : list[int]" in traced.code
+    assert traced._replicate_for_data_parallel()(torch.ones(2)).tolist() == [0, 0]
+
+
+def test_lists_of_arguments_are_checked_before_they_are_emptied() -> None:
+    interpreter = fx.Interpreter(fx.symbolic_trace(lambda a, b: a + b))
+    for args, problem in ([1], "missing"), ([1, 2, 3], "extra"):
+        with pytest.raises(RuntimeError, match=problem):
+            interpreter.boxed_run(args)
+        assert args
+    assert interpreter.boxed_run([1, 2]) == 3
+
+
+def test_transformed_nodes_keep_what_is_known_of_them() -> None:
+    layer = nn.Module()
+    layer.weight = nn.Parameter(torch.ones(1))
+    graph = fx.Graph()
+    graph.output(graph.get_attr("weight"))
+    traced = fx.GraphModule(layer, graph)
+    next(iter(traced.graph.nodes)).meta["stack_trace"] = "here"
+    changed = fx.Transformer(traced).transform()
+    assert next(iter(changed.graph.nodes)).meta["stack_trace"] == "here"
+
+
+def test_arguments_of_nodes_are_trees() -> None:
+    args = fx.immutable_collections.immutable_list(
+        [1, fx.immutable_collections.immutable_dict(a=2)]
+    )
+    leaves, spec = pytree.tree_flatten(args)
+    assert leaves == [1, 2] and pytree.tree_unflatten(leaves, spec) == args
+    assert type(pytree.tree_map(lambda n: n, args)) is fx.immutable_collections.immutable_list

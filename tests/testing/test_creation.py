@@ -71,3 +71,22 @@ def test_gradients_and_memory_format() -> None:
         make_tensor(1, dtype=torch.int32, requires_grad=True)
     with pytest.raises(ValueError, match="exclude each other"):
         make_tensor(1, dtype=torch.int32, noncontiguous=True, memory_format=torch.contiguous_format)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.complex64])
+def test_the_upper_end_is_not_reached_and_equal_ends_are_deprecated(dtype) -> None:
+    x = make_tensor(10000, dtype=dtype, low=0, high=2)
+    x = torch.view_as_real(x) if dtype.is_complex else x
+    assert bool(((x >= 0) & (x < 2)).all())
+    with pytest.warns(FutureWarning, match="low==high"):
+        same = make_tensor(3, dtype=dtype, low=2, high=2)
+    assert torch.equal(same, torch.full_like(same, complex(2, 2) if dtype.is_complex else 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.float16, torch.complex64])
+def test_ends_are_moved_into_the_range_of_the_dtype(dtype) -> None:
+    for low, high in (10**40, 10**41), (-(10**41), -(10**40)):
+        with pytest.raises(ValueError, match="whose range is"):
+            make_tensor(3, dtype=dtype, low=low, high=high)
+    x = make_tensor(100, dtype=dtype, low=-(10**40), high=10**40)
+    assert x.dtype is dtype and (dtype.is_complex or bool(torch.isfinite(x).all()))

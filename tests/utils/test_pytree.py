@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import OrderedDict, deque, namedtuple
+import time
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 import pytest
@@ -250,3 +251,33 @@ def test_kinds_of_tuples_are_told() -> None:
     assert not pytree.is_namedtuple_class(Pair(1, 2)) and not pytree.is_namedtuple(result)
     assert pytree.is_structseq(result) and pytree.is_structseq(type(result))
     assert pytree.is_structseq_class(type(result)) and not pytree.is_structseq((1,))
+
+
+def test_a_class_that_looks_like_a_structseq_is_a_tuple() -> None:
+    class Pair(tuple[int, ...]):
+        n_fields = n_sequence_fields = 2
+        n_unnamed_fields = 0
+
+    assert not pytree.is_structseq(Pair((1, 2))) and pytree.is_structseq(time.gmtime())
+
+
+def test_the_old_name_registers_again_and_warns() -> None:
+    class Box:
+        def __init__(self, item: Any) -> None:
+            self.item = item
+
+    make = (lambda box: ([box.item], None)), (lambda items, _: Box(*items))
+    with pytest.warns(FutureWarning, match="register_pytree_node"):
+        pytree._register_pytree_node(Box, *make)
+    with pytest.warns(FutureWarning), pytest.warns(UserWarning, match="already registered"):
+        pytree._register_pytree_node(Box, *make)
+    assert pytree.tree_leaves(Box(3)) == [3]
+    pytree._deregister_pytree_node(Box)
+    with pytest.raises(ValueError, match="Give both or none"):
+        pytree.register_pytree_node(Box, *make, to_dumpable_context=str)
+    with pytest.raises(TypeError, match="expected a spec"):
+        pytree.treespec_dumps("a text")  # type: ignore[arg-type]
+
+
+def test_the_context_of_a_defaultdict_is_a_list() -> None:
+    assert pytree.tree_structure(defaultdict(list, a=1)).context == [list, ["a"]]

@@ -19,7 +19,7 @@ pytest.importorskip("tensorboardX")
 from tensorboardX.proto.event_pb2 import Event  # pyright: ignore[reportAttributeAccessIssue]
 from tensorboardX.proto.graph_pb2 import GraphDef  # pyright: ignore[reportAttributeAccessIssue]
 
-from rushlight.utils.tensorboard import SummaryWriter
+from rushlight.utils.tensorboard import SummaryWriter, summary
 from rushlight.utils.tensorboard.summary import hparams
 
 
@@ -53,6 +53,24 @@ def test_tensors_are_written(tmp_path: Path) -> None:
     assert (values["picture"].image.height, values["picture"].image.width) == (4, 5)
     assert values["curve"].tensor.tensor_shape.dim[0].size == 6
     assert "words/text_summary" in values
+
+
+def test_the_arguments_are_pytorchs(tmp_path: Path) -> None:
+    with SummaryWriter(log_dir=str(tmp_path)) as writer:
+        writer.add_scalar("loss", torch.tensor(2.0), 1, new_style=True, double_precision=True)
+        writer.add_tensor("whole", torch.tensor([[1, 2, 3]], dtype=torch.int16), 4)
+        writer.add_hparams({"lr": torch.tensor(0.5)}, {"accuracy": 1.0}, run_name="run")
+    assert len(list((tmp_path / "run").iterdir())) == 1
+    (file,) = (path for path in tmp_path.iterdir() if path.is_file())
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    file.rename(folder / file.name)
+    values = values_in(folder)
+    tensor = values["whole"].tensor
+    assert values["loss"].simple_value == 2 and [d.size for d in tensor.tensor_shape.dim] == [1, 3]
+    assert (tensor.dtype, tensor.tensor_content) == (5, struct.pack("<3h", 1, 2, 3))
+    record = summary.scalar("loss", torch.tensor(2.0))
+    assert record.value[0].simple_value == 2
 
 
 def test_graphs_are_written_in_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import subprocess
 import sys
@@ -116,6 +117,19 @@ def test_tensors_that_others_use_stay() -> None:
     assert reference() is y
     with pytest.raises(TypeError, match="t2 must be Tensor"):
         torch.utils.swap_tensors(torch.ones(1), 3)
+
+
+def test_copies_of_weak_dicts_have_the_same_keys() -> None:
+    x, y = torch.ones(1), torch.ones(1)
+    names = WeakIdKeyDictionary({x: ["x"]})
+    copied, deep = names.copy(), copy.deepcopy(names)
+    assert copied[x] is names[x] is not deep[x] and deep[x] == ["x"]
+    both = names | {y: "y"}
+    names |= {x: "z"}
+    assert (both[x], both[y], ({y: 1} | both)[y], names[x]) == (["x"], "y", "y", "z")
+    assert [ref() is x for ref in names.keyrefs()] == [True]
+    with pytest.raises(TypeError):
+        _ = names | 3  # type: ignore[operator]
 
 
 def test_dicts_know_tensors_by_identity_and_let_them_go() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import warnings
 
@@ -36,7 +37,7 @@ def _pipes_with(datapipe: Any, method: str) -> list[Any]:
 
 
 def apply_sharding(
-    datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None
+    datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: int = 1
 ) -> Any:
     """Tells the sharding filters of a pipe which part they let through.
 
@@ -44,14 +45,33 @@ def apply_sharding(
         datapipe: the pipe.
         num_of_instances: how many parts there are.
         instance_id: the number of the part.
-        sharding_group: accepted for PyTorch's sake.
+        sharding_group: who divides, one of SHARDING_PRIORITIES or another number.
 
     Returns:
         The pipe.
+
+    Raises:
+        RuntimeError: if one filter reads what another one lets through.
     """
-    for pipe in _pipes_with(datapipe, "apply_sharding"):
-        pipe.apply_sharding(num_of_instances, instance_id)
+    part = num_of_instances, instance_id
+    _apply_sharding(traverse_dps(datapipe), part, sharding_group, False)
     return datapipe
+
+
+def _apply_sharding(
+    graph: dict[int, tuple[Any, Any]], part: tuple[int, int], group: int, is_read_by_filter: bool
+) -> None:
+    for pipe, sources in graph.values():
+        apply = getattr(pipe, "apply_sharding", None)
+        if callable(apply):
+            if is_read_by_filter:
+                raise RuntimeError(
+                    "Sharding twice on a single pipeline is likely unintended and will cause data "
+                    f"loss. {pipe!r} is read by another filter. Remove one."
+                )
+            takes_group = len(inspect.signature(apply).parameters) > 2
+            apply(*part, *([group] if takes_group else []))
+        _apply_sharding(sources, part, group, is_read_by_filter or callable(apply))
 
 
 def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:

@@ -25,7 +25,8 @@ __all__ = ["SummaryWriter"]
 class SummaryWriter(tensorboardX.SummaryWriter):
     """Writes what TensorBoard shows: curves, histograms, pictures, texts.
 
-    It is tensorboardX's, with the same arguments; tensors are taken wherever it takes arrays.
+    It is tensorboardX's, with the arguments of PyTorch's; tensors are taken wherever it takes
+    arrays.
 
     Example:
         >>> import os, tempfile
@@ -36,6 +37,71 @@ class SummaryWriter(tensorboardX.SummaryWriter):
         ...     len(os.listdir(folder))
         1
     """
+
+    def add_scalar(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+        **options: Any,
+    ) -> None:
+        """Writes a number, a point of a curve.
+
+        Args:
+            tag: the curve.
+            scalar_value: the number.
+            global_step: where the point is.
+            walltime: its time; now if None.
+            new_style, double_precision: have no effect; it is written as 32 bits, in the old style.
+            options: what tensorboardX takes besides.
+        """
+        super().add_scalar(tag, _as_array(scalar_value), global_step, walltime, **options)
+
+    def add_hparams(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        hparam_domain_discrete: dict[str, list[Any]] | None = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Writes hyperparameters, and what came of them.
+
+        Args:
+            hparam_dict: the hyperparameters.
+            metric_dict: the results.
+            hparam_domain_discrete: has no effect.
+            run_name: folder of the run; the time if None.
+            global_step: of the results.
+            name: the same as run_name, as tensorboardX calls it.
+        """
+        hparams, metrics = tree_map(_as_number, (hparam_dict, metric_dict))
+        super().add_hparams(hparams, metrics, run_name or name, global_step)
+
+    def add_tensor(
+        self,
+        tag: str,
+        tensor: Tensor,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Writes the elements of a tensor.
+
+        Args:
+            tag: its name.
+            tensor: the tensor; bfloat16 is written as float32.
+            global_step: when it was so.
+            walltime: the time; now if None.
+        """
+        from rushlight.utils.tensorboard.summary import tensor_proto
+
+        writer = self._get_file_writer()
+        if writer is not None:
+            writer.add_summary(tensor_proto(tag, tensor), global_step, walltime)
 
     def add_graph(
         self,
@@ -80,6 +146,10 @@ def _as_array(value: Any) -> Any:
     if value.dtype is _C.bfloat16:  # which NumPy does not have
         value = value.float()
     return value.detach().cpu().numpy()
+
+
+def _as_number(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
 
 
 for _name in dir(tensorboardX.SummaryWriter):

@@ -34,6 +34,8 @@ class SamplerIterDataPipe(IterDataPipe):
         sampler_args: tuple[Any, ...] = (),
         sampler_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        if not hasattr(datapipe, "__len__"):
+            raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
         self.datapipe = datapipe
         self.sampler = sampler(*sampler_args, **{"data_source": datapipe, **(sampler_kwargs or {})})
 
@@ -56,7 +58,7 @@ class ShufflerIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
         if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
+            raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe.unbatch(unbatch_level=unbatch_level) if unbatch_level else datapipe
         self.buffer_size = buffer_size
         self._enabled = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copying
+import warnings
 from collections import deque
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
@@ -103,6 +104,10 @@ class _Source:
             )
         if buffer_size == 0:
             raise ValueError("Expected a `buffer_size` that is not 0, which holds nothing.")
+        if buffer_size < 0:
+            warnings.warn(
+                "Unlimited buffer size is set, please be aware of OOM risks", stacklevel=4
+            )
         self.datapipe = datapipe
         self.name = name
         self.num_instances = num_instances

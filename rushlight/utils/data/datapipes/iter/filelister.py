@@ -22,7 +22,7 @@ class FileListerIterDataPipe(IterDataPipe):
     """The paths of the files in folders, in the order of their names.
 
     Args:
-        root: the folder, several, or a pipe of them.
+        root: the folder, several, or a pipe of them; a file stands for itself.
         masks: patterns of names such as "*.png", one of which must fit.
         recursive: whether files in folders of the folders count.
         abspath: whether paths are absolute.
@@ -53,6 +53,9 @@ class FileListerIterDataPipe(IterDataPipe):
 
     def __iter__(self) -> Iterator[str]:
         for root in self.datapipe:
+            if os.path.isfile(root):
+                path = os.path.abspath(root) if self.abspath else root
+                yield from [path] if self._fits(os.path.basename(path)) else []
             for folder, folders, names in os.walk(os.path.abspath(root) if self.abspath else root):
                 folders.sort()
                 yield from (os.path.join(folder, n) for n in sorted(names) if self._fits(n))

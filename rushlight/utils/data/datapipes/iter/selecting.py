@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight import Tensor
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
-from rushlight.utils.data.datapipes.iter.callable import arguments_of
+from rushlight.utils.data.datapipes.iter.callable import arguments_of, check_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class FilterIterDataPipe(IterDataPipe):
     """
 
     def __init__(self, datapipe: Any, filter_fn: Callable[..., Any], input_col: Any = None) -> None:
+        check_columns(filter_fn, input_col)
         self.datapipe = datapipe
         self.filter_fn = filter_fn
         self.input_col = input_col

@@ -100,6 +100,13 @@ class ShufflerIterDataPipe(IterDataPipe):
         return len(self.datapipe)
 
 
+def _check_pipes(datapipes: tuple[Any, ...]) -> None:
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `MapDataPipe`")
+
+
 @functional_datapipe("concat")
 class ConcaterMapDataPipe(MapDataPipe):
     """The items of one pipe after those of another.
@@ -109,8 +116,7 @@ class ConcaterMapDataPipe(MapDataPipe):
     """
 
     def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_pipes(datapipes)
         self.datapipes = datapipes
 
     def __getitem__(self, index: int) -> Any:
@@ -134,8 +140,7 @@ class ZipperMapDataPipe(MapDataPipe):
     """
 
     def __init__(self, *datapipes: Any) -> None:
-        if not datapipes:
-            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_pipes(datapipes)
         self.datapipes = datapipes
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:

@@ -1,0 +1,5 @@
+"""Settings of saving and loading, in rushlight.utils.serialization.config."""
+
+from rushlight.utils.serialization import config
+
+__all__ = ["config"]
