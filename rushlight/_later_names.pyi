@@ -64,6 +64,8 @@ from rushlight import version as version
 from rushlight import vision as vision
 from rushlight import xpu as xpu
 from rushlight._accelerator import Event as Event
+from rushlight.amp.grad_scaler import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
+from rushlight.amp.grad_scaler import _amp_update_scale_ as _amp_update_scale_
 from rushlight._checkpoint.file_reader import PyTorchFileReader as PyTorchFileReader
 from rushlight._conditions import _assert as _assert
 from rushlight._conditions import _assert_async as _assert_async
@@ -470,6 +472,8 @@ __all__ = [
     "_VF",
     "__config__",
     "__future__",
+    "_amp_foreach_non_finite_check_and_unscale_",
+    "_amp_update_scale_",
     "_assert",
     "_assert_async",
     "_check",

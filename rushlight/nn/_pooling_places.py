@@ -59,12 +59,12 @@ def _fractional_max_pool(
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        if not isinstance(output_ratio, float) and len(output_ratio) != dims:
+        if not isinstance(output_ratio, (int, float)) and len(output_ratio) != dims:
             raise ValueError(f"{name}: output_ratio is one number or {dims}, got {output_ratio}.")
         sizes = zip(batch.shape[2:], _numbers(output_ratio, dims, name), strict=True)
         output_size = [int(size * ratio) for size, ratio in sizes]
     if samples is None:
-        samples = rl.rand((*batch.shape[:2], dims, name), dtype=input.dtype, device=input.device)
+        samples = rl.rand((*batch.shape[:2], dims), dtype=input.dtype, device=input.device)
     values, indices = _C._fractional_max_pool(
         batch, samples, _numbers(kernel_size, dims, name), _numbers(output_size, dims, name)
     )

@@ -262,7 +262,9 @@ class UninitializedParameter(  # pyright: ignore[reportIncompatibleVariableOverr
         return Tensor._make_subclass(cls, rl.empty(0, device=device, dtype=dtype), requires_grad)
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+class UninitializedBuffer(  # pyright: ignore[reportIncompatibleVariableOverride]
+    UninitializedTensorMixin, Buffer
+):
     """A buffer whose shape is not known yet; see UninitializedParameter.
 
     Args:
