@@ -78,7 +78,6 @@ def test_parts_come_back() -> None:
         ),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [0, 1], v), "must have same nnz"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [[0]], v), "col_indices must have 1 dim"),
-        (lambda v: torch.sparse_bsr_tensor([0.0, 1.0], v[0, 0], v), "must be an integer tensor"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [2**62], v), "the size of dim 1 overflows"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [2**61], v), "overflow"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [0], v, (2, 2, 2)), "size must have 2 dims"),

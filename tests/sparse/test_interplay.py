@@ -54,7 +54,6 @@ def test_damaged_files_are_refused() -> None:
         (torch.sparse_coo, (indices, values, (6.0,), True)),
         (torch.sparse_coo, (indices, [1.0, 2.0], (6,), True)),
         (torch.sparse_coo, (indices.to_sparse(), values, (6,), True)),
-        (torch.sparse_coo, (indices.double(), values, (6,), True)),
         (torch.sparse_coo, [indices, values, (6,), True]),
         (torch.sparse_csr, (torch.tensor([0, 9]), torch.tensor([0]), torch.ones(1), (1, 1))),
         (torch.sparse_csr, (indices, values, (3,))),
