@@ -178,8 +178,7 @@ def grad(
         One gradient per input, of its shape.
 
     Raises:
-        RuntimeError: if an input was not used and allow_unused is not set.
-        ValueError: if there are no inputs.
+        RuntimeError: if an input was not used and allow_unused is not set, or there are no inputs.
 
     Example:
         >>> x = torch.tensor(2.0, requires_grad=True)
@@ -207,7 +206,7 @@ def grad(
     roots = _as_tuple(outputs)
     wanted = _as_tuple(inputs)
     if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("grad requires non-empty inputs.")
     gradients = _as_tuple(grad_outputs)
     _check_counts(roots, gradients)
     retain = create_graph if retain_graph is None else retain_graph
