@@ -5,6 +5,13 @@
 #include "core/tensor/vectors.h"
 
 #if RUSHLIGHT_HAS_OWN_MATH
+extern "C" {
+float library_sinf(float) noexcept asm("sinf");
+double library_sin(double) noexcept asm("sin");
+float library_cosf(float) noexcept asm("cosf");
+double library_cos(double) noexcept asm("cos");
+}
+
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
@@ -68,11 +75,11 @@ template <class T, int quarter>
 
 template <int quarter>
 inline float by_library(float x) {
-  return quarter ? __builtin_cosf(x) : __builtin_sinf(x);
+  return quarter ? library_cosf(x) : library_sinf(x);
 }
 template <int quarter>
 inline double by_library(double x) {
-  return quarter ? __builtin_cos(x) : __builtin_sin(x);
+  return quarter ? library_cos(x) : library_sin(x);
 }
 // The library looks at all digits of pi that a large angle needs.
 template <class T, int quarter>

@@ -26,9 +26,9 @@
 // libmvec has vector forms of these on x86-64; the attribute lets the vectorizer call them. Not of
 // exp: its vector form calls the scalar one for every result that overflows or vanishes, and
 // softmax has many of those.
-#define RUSHLIGHT_VECTOR_MATH(_)                                                         \
-  _(exp2) _(expm1) _(log2) _(log10) _(log1p) _(tan) _(asin) _(acos) _(atan) _(sinh) _(cosh) \
-  _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
+#define RUSHLIGHT_VECTOR_MATH(_)                                                           \
+  _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
+  _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
 #define RUSHLIGHT_VECTOR_MATH_2(_) _(atan2) _(hypot)
 
 #if defined(__x86_64__) && __has_attribute(simd)
@@ -39,16 +39,20 @@
 #define RUSHLIGHT_SIMD __attribute__((const))
 #endif
 
-// In place of some of libmvec's, where the processor has fused products: elementary_isa.cpp.
+extern "C" {
+// Where the processor has fused products, these are ours: elementary_isa.cpp. They keep the names
+// of the library's here, which tell the compiler that it may compute them where a condition leaves
+// them out.
 #if RUSHLIGHT_HAS_VECTOR_MATH && RUSHLIGHT_ISA >= 3
 #define RUSHLIGHT_HAS_OWN_MATH 1
-#define RUSHLIGHT_OWN(name) rushlight_##name
+RUSHLIGHT_SIMD float sinf(float) noexcept asm("rushlight_sinf");
+RUSHLIGHT_SIMD double sin(double) noexcept asm("rushlight_sin");
+RUSHLIGHT_SIMD float cosf(float) noexcept asm("rushlight_cosf");
+RUSHLIGHT_SIMD double cos(double) noexcept asm("rushlight_cos");
+RUSHLIGHT_SIMD float logf(float) noexcept asm("rushlight_logf");
 #else
 #define RUSHLIGHT_HAS_OWN_MATH 0
-#define RUSHLIGHT_OWN(name) name
 #endif
-
-extern "C" {
 #define RUSHLIGHT_DECLARE(name) \
   RUSHLIGHT_SIMD float name##f(float) noexcept; \
   RUSHLIGHT_SIMD double name(double) noexcept;
@@ -60,12 +64,6 @@ RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_DECLARE)
 RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DECLARE)
 RUSHLIGHT_DECLARE(pow)
 #undef RUSHLIGHT_DECLARE
-RUSHLIGHT_SIMD float RUSHLIGHT_OWN(sinf)(float) noexcept;
-RUSHLIGHT_SIMD double RUSHLIGHT_OWN(sin)(double) noexcept;
-RUSHLIGHT_SIMD float RUSHLIGHT_OWN(cosf)(float) noexcept;
-RUSHLIGHT_SIMD double RUSHLIGHT_OWN(cos)(double) noexcept;
-RUSHLIGHT_SIMD float RUSHLIGHT_OWN(logf)(float) noexcept;
-RUSHLIGHT_SIMD double log(double) noexcept;
 // The library has none: fmod_isa.cpp.
 RUSHLIGHT_SIMD float rushlight_fmodf(float, float) noexcept;
 RUSHLIGHT_SIMD double rushlight_fmod(double, double) noexcept;
@@ -84,12 +82,6 @@ RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_DEFINE)
   inline double name(double x, double y) { return ::name(x, y); }
 RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DEFINE)
 #undef RUSHLIGHT_DEFINE
-inline float sin(float x) { return ::RUSHLIGHT_OWN(sinf)(x); }
-inline double sin(double x) { return ::RUSHLIGHT_OWN(sin)(x); }
-inline float cos(float x) { return ::RUSHLIGHT_OWN(cosf)(x); }
-inline double cos(double x) { return ::RUSHLIGHT_OWN(cos)(x); }
-inline float log(float x) { return ::RUSHLIGHT_OWN(logf)(x); }
-inline double log(double x) { return ::log(x); }
 #define RUSHLIGHT_DEFINE(name)                                       \
   inline float name(float x) { return __builtin_##name##f(x); }      \
   inline double name(double x) { return __builtin_##name(x); }
@@ -250,8 +242,8 @@ template <class F, class T, class Memory, int repeated, size_t... I, size_t... J
 #define RUSHLIGHT_NAME(name) "(" #name ")"
 inline constexpr const char* kVectorFunctions =
     RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_NAME) RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_NAME)
-    "(sin)(cos)(log)(pow)(softplus)(tanh_softplus)(lgamma)(digamma)(trigamma)(logaddexp)(xlogy)"
-    "(xlog1py)(entr)(ldexp)(normal_cdf)(ndtr)(log_ndtr)(erfinv)"
+    "(pow)(softplus)(tanh_softplus)(lgamma)(digamma)(trigamma)(logaddexp)(xlogy)(xlog1py)(entr)"
+    "(ldexp)(normal_cdf)(ndtr)(log_ndtr)(erfinv)"
     "(bessel_j0)(bessel_j1)(bessel_y0)(bessel_y1)(spherical_bessel_j0)(modified_bessel_k0)"
     "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
 #undef RUSHLIGHT_NAME
