@@ -10,6 +10,13 @@ namespace rushlight::python {
 
 using Modes = std::vector<PyObject*>;  // of a thread, the innermost last
 
+inline PyObject* list_of(const Modes& modes) {
+  Ref list(checked(PyList_New(Py_ssize_t(modes.size()))));
+  for (size_t i = 0; i < modes.size(); ++i)
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(modes[i]));
+  return list.release();
+}
+
 // Takes the innermost mode out while its method runs, so that what that calls meets the next one.
 class InnermostMode {
  public:

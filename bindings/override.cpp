@@ -127,12 +127,7 @@ PyObject* pop_mode(PyObject*, PyObject*) {
 }
 
 PyObject* list_modes(PyObject*, PyObject*) {
-  return guarded([&] {
-    Ref list(checked(PyList_New(Py_ssize_t(modes.size()))));
-    for (size_t i = 0; i < modes.size(); ++i)
-      PyList_SET_ITEM(list.get(), Py_ssize_t(i), Py_NewRef(modes[i]));
-    return list.release();
-  });
+  return guarded([] { return list_of(modes); });
 }
 
 PyObject* some_mode(PyObject*, PyObject*) { return PyBool_FromLong(!modes.empty()); }

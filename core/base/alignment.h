@@ -20,6 +20,7 @@ inline void check_aligned(const void* address, DType dtype) {
         dtype_name(dtype), " must begin at a multiple of ", dtype_alignment(dtype),
         " bytes. Make a copy first.");
 }
+
 // The largest power of two up to `most`, which is one, that an address is a multiple of.
 inline uintptr_t alignment_of(const void* address, uintptr_t most) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(address) | most;

@@ -63,17 +63,14 @@ def _unflatten_dict(values: Iterable[Any], context: list[Any]) -> immutable_dict
     return immutable_dict(zip(context, values, strict=True))
 
 
-register_pytree_node(
-    immutable_list,
-    SUPPORTED_NODES[list].flatten_fn,
-    _unflatten_list,
-    serialized_type_name="torch.fx.immutable_collections.immutable_list",
-    flatten_with_keys_fn=SUPPORTED_NODES[list].flatten_with_keys_fn,
-)
-register_pytree_node(
-    immutable_dict,
-    SUPPORTED_NODES[dict].flatten_fn,
-    _unflatten_dict,
-    serialized_type_name="torch.fx.immutable_collections.immutable_dict",
-    flatten_with_keys_fn=SUPPORTED_NODES[dict].flatten_with_keys_fn,
-)
+for _kind, _base, _unflatten in (
+    (immutable_list, list, _unflatten_list),
+    (immutable_dict, dict, _unflatten_dict),
+):
+    register_pytree_node(
+        _kind,
+        SUPPORTED_NODES[_base].flatten_fn,
+        _unflatten,
+        serialized_type_name=f"torch.fx.immutable_collections.{_kind.__name__}",
+        flatten_with_keys_fn=SUPPORTED_NODES[_base].flatten_with_keys_fn,
+    )
