@@ -60,6 +60,7 @@ nb::dict describe(const OpEntry& entry) {
     a["type"] = int(arg.type);
     a["expand_to"] = arg.expand_to;
     a["takes_number"] = arg.takes_number;
+    a["one_by_one"] = arg.one_by_one;
     a["keyword_only"] = arg.keyword_only;
     a["default"] = arg.has_default ? nb::object(text(arg.default_text)) : nb::none();
     args.append(a);

@@ -250,17 +250,11 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
         " and out on ", out.device(), ". Pass out on the device of the inputs.");
 }
 
-// Ops that compute in the dtype of `out` unless another is asked for.
-bool computes_in_dtype_of_out(const Schema& schema) {
-  constexpr std::string_view folds[] = {"sum", "prod", "cumsum", "cumprod"};
-  return schema.index_of("device") >= 0 || std::ranges::count(folds, schema.name);
-}
-
-// The arguments of a call that writes to `out`, in whose dtype it computes where it can. `own` has
-// room for them.
+// The arguments of a call that writes to `out`: an op with an argument `dtype` computes in that of
+// `out`. `own` has room for them.
 const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor& out, Value* own) {
   const int dtype = entry.schema.index_of("dtype");
-  if (dtype < 0 || !computes_in_dtype_of_out(entry.schema)) return values;
+  if (dtype < 0) return values;
   if (auto* asked = std::get_if<DType>(&values[dtype])) {
     CHECK(*asked == out.dtype(), entry.schema.name_text, ": dtype ", dtype_name(*asked),
           " does not match dtype ", dtype_name(out.dtype()), " of out. Leave dtype out.");
@@ -271,11 +265,12 @@ const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor
   return own;
 }
 
-// A sequence fills an `out` of any shape that has as many elements.
+// A sequence made from nothing fills an `out` of any shape that has as many elements.
 Tensor in_shape_of(const OpEntry& entry, const Tensor& out, const Tensor& result) {
-  constexpr std::string_view sequences[] = {"arange", "linspace", "logspace"};
-  if (result.sizes() == out.sizes() || result.numel() != out.numel()) return result;
-  if (!std::ranges::count(sequences, entry.schema.name)) return result;
+  const Schema& schema = entry.schema;
+  bool is_sequence =
+      result.dim() == 1 && schema.index_of("device") >= 0 && schema.index_of("size") < 0;
+  if (!is_sequence || result.numel() != out.numel()) return result;
   return alias(result, out.sizes(), contiguous_strides(out.sizes()), result.offset());
 }
 

@@ -292,14 +292,6 @@ bool read_layout(PyObject* object, Layout& out) {
   return false;
 }
 
-// Ops whose list of tensors may be written without brackets.
-bool takes_tensors_one_by_one(std::string_view op) {
-  constexpr std::string_view ops[] = {"atleast_1d",        "atleast_2d",     "atleast_3d",
-                                      "block_diag",        "cartesian_prod", "chain_matmul",
-                                      "broadcast_tensors", "meshgrid"};
-  return std::ranges::count(ops, op) != 0;
-}
-
 // Ops that make tensors from nothing take PyTorch's options for them.
 bool is_factory(const Schema& schema) {
   return schema.index_of("dtype") >= 0 && schema.index_of("device") >= 0;
@@ -327,17 +319,16 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
       if (!put_ints(int(i), args + i, nargs - i)) return false;
       break;
     }
-    if (arg.type == ArgType::tensor_list && is_tensor(args[0]) &&
-        takes_tensors_one_by_one(schema_.name) && put_tensors(args, nargs))
+    if (arg.one_by_one && is_tensor(args[0])) {
+      if (!put_tensors(args, nargs)) return false;
       break;
+    }
     if (!put(int(i), args[i])) return false;
   }
   Py_ssize_t keyword_count = keywords ? PyTuple_GET_SIZE(keywords) : 0;
   for (Py_ssize_t k = 0; k < keyword_count; ++k)
     if (!put_keyword(PyTuple_GET_ITEM(keywords, k), args[nargs + k])) return false;
-  if (nargs == 0 && schema_.args[0].type == ArgType::tensor_list && !given_[0] &&
-      takes_tensors_one_by_one(schema_.name))
-    put_tensors(args, 0);
+  if (nargs == 0 && schema_.args[0].one_by_one && !given_[0]) put_tensors(args, 0);
   for (int i = 0; i < schema_.arg_count; ++i) {
     const Arg& arg = schema_.args[size_t(i)];
     if (!given_[size_t(i)] && !arg.has_default)
@@ -374,7 +365,7 @@ bool Call::put_ints(int i, PyObject* const* items, Py_ssize_t count) {
 bool Call::put_tensors(PyObject* const* args, Py_ssize_t nargs) {
   std::vector<Tensor> list;
   for (Py_ssize_t i = 0; i < nargs; ++i) {
-    if (!is_tensor(args[i])) return false;
+    if (!is_tensor(args[i])) return fail_item(0, args[i], i);
     list.push_back(unwrap(args[i]));
   }
   values_[0] = TensorList(arena_.tensor_lists.emplace_front(std::move(list)));
@@ -421,17 +412,23 @@ bool Call::fail_shape(std::string message) {
   return fail(std::move(message));
 }
 
-bool Call::fail(int i, PyObject* object) {
+std::string Call::expectation(int i) const {
   const Arg& arg = schema_.args[size_t(i)];
-  std::string text = "argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
-                     ") must be " + type_text(arg);
+  return "argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
+         ") must be " + type_text(arg);
+}
+
+bool Call::fail(int i, PyObject* object) {
   bool is_list = PyTuple_Check(object) || PyList_Check(object);
-  if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object)) {
-    return fail(text + ", not " + Py_TYPE(object)->tp_name + advice(arg, object));
-  }
-  PyObject* item = PySequence_Fast_GET_ITEM(object, arena_.misfit);
-  return fail(text + ", but found element of type " + Py_TYPE(item)->tp_name + " at pos " +
-              std::to_string(arena_.misfit));
+  if (is_list && arena_.misfit >= 0 && arena_.misfit < PySequence_Fast_GET_SIZE(object))
+    return fail_item(i, PySequence_Fast_GET_ITEM(object, arena_.misfit), arena_.misfit);
+  return fail(expectation(i) + ", not " + Py_TYPE(object)->tp_name +
+              advice(schema_.args[size_t(i)], object));
+}
+
+bool Call::fail_item(int i, PyObject* item, Py_ssize_t place) {
+  return fail(expectation(i) + ", but found element of type " + Py_TYPE(item)->tp_name +
+              " at pos " + std::to_string(place));
 }
 
 std::string signature_text(const Schema& schema, bool types) {
@@ -445,6 +442,10 @@ std::string signature_text(const Schema& schema, bool types) {
       starred = true;
     }
     if (types) text += std::string(type_text(arg)) + " ";
+    if (arg.one_by_one) {
+      text += "*";
+      starred = true;
+    }
     text += arg.name;
     if (arg.has_default) text += "=" + std::string(arg.default_text);
   }

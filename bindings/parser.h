@@ -67,8 +67,10 @@ class Call {
   bool put_keyword(PyObject* key, PyObject* object);
   bool fail(std::string message);
   bool fail_shape(std::string message);
+  std::string expectation(int i) const;  // what argument i must be
   // In place of argument i, or of an item of it, stands this object.
   bool fail(int i, PyObject* object);
+  bool fail_item(int i, PyObject* item, Py_ssize_t place);
 
   const OpEntry& entry_;
   const Schema& schema_;

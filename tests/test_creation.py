@@ -204,6 +204,13 @@ def test_what_is_made_in_out_has_its_dtype(dtype: torch.dtype) -> None:
     assert total == (5 if dtype.is_floating_point or dtype.is_complex else 4)
 
 
+@pytest.mark.parametrize("fold", [torch.sum, torch.mean, torch.nansum, torch.cumsum])
+def test_a_wider_out_gets_the_digits_that_it_has_room_for(fold: Any) -> None:
+    numbers = torch.tensor([1.0, 2.0**-30])
+    out = fold(numbers, 0, out=torch.empty(0, dtype=torch.float64))
+    assert torch.equal(out, fold(numbers.double(), 0))
+
+
 def test_another_dtype_than_that_of_out_is_refused() -> None:
     for make in (torch.zeros, torch.arange, torch.rand):
         with pytest.raises(RuntimeError, match="does not match dtype float32 of out"):
@@ -235,6 +242,8 @@ def test_only_some_functions_take_tensors_without_brackets() -> None:
     assert [t.shape for t in torch.broadcast_tensors(x, torch.ones(3, 1))] == [(3, 2), (3, 2)]
     assert torch.block_diag().shape == (1, 0)
     assert torch.broadcast_tensors() == ()
+    with pytest.raises(TypeError, match="found element of type str at pos 1"):
+        torch.meshgrid(x, "x")
     for stack in (torch.hstack, torch.vstack, torch.dstack, torch.column_stack):
         for tensors in ((x,), (x, x)):
             with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):

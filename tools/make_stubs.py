@@ -55,7 +55,6 @@ RETURNS = {
     "Scalar": "Number",
     "dtype": "_dtype",
 }
-TENSOR_LIST = 3
 INT_LIST = 7
 CLASSES = [
     "dtype",
@@ -120,7 +119,7 @@ def signature(row: dict[str, Any], inplace: bool, method: bool) -> str:
     if last and last["type"] == INT_LIST and not last["expand_to"] and len(positional) <= 2:
         parts = [p for p in parts if p != "*"]
         parts[len(positional) - 1] = f"*{last['name']}: _int | Sequence[_int]"
-    if len(positional) == 1 and positional[0]["type"] == TENSOR_LIST:
+    if positional and positional[0]["one_by_one"]:
         parts[0] = f"*{names[0]}: Tensor | Sequence[Tensor]"
         parts = [p for p in parts if p != "*"]
     factory = {"dtype", "device"} <= set(names)

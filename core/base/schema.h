@@ -3,6 +3,7 @@
 //   "(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) ->
 //    (Tensor values, Tensor indices)"
 //
+// A list of tensors called *tensors may be given without brackets, as Python's own *args are.
 // A string that does not read so is a compile error on the line of the op. A leading word names
 // the op where the C++ name cannot: "max.dim(...)" is overload `dim` of `max`.
 #pragma once
@@ -45,6 +46,7 @@ struct Arg {
   bool keyword_only = false;
   bool has_default = false;
   bool takes_number = false;  // for a tensor
+  bool one_by_one = false;    // for a list of tensors: *tensors, which needs no brackets
 };
 
 struct Return {
@@ -186,6 +188,11 @@ consteval Schema parse_schema(std::string_view cpp_name, std::string_view text) 
     arg.takes_number = one.starts_with("Tensor|");
     arg.keyword_only = keyword_only;
     std::string_view name = trim(one.substr(space + 1));
+    arg.one_by_one = name.starts_with('*');
+    if (arg.one_by_one) {
+      if (arg.type != ArgType::tensor_list) throw "only a Tensor[] may be called *name";
+      name.remove_prefix(1);
+    }
     size_t equals = name.find('=');
     arg.name = name.substr(0, equals);
     arg.has_default = equals != name.npos;

@@ -218,7 +218,7 @@ Example:
   .forward = [](TensorList tensors) { return chain(tensors); },
 })
 
-OP(chain_matmul, "(Tensor[] matrices) -> Tensor", {
+OP(chain_matmul, "(Tensor[] *matrices) -> Tensor", {
   .doc     = R"(The product of matrices in the best order: see linalg.multi_dot.)",
   .dtypes  = numeric,
   .autocast = autocast::on_cuda(autocast::lower),

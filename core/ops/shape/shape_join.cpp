@@ -303,7 +303,7 @@ OP(atleast_1d, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return at_least(input, 1); },
 })
 
-OP(atleast_1d_list, "atleast_1d.list(Tensor[] tensors) -> Tensor[]", {
+OP(atleast_1d_list, "atleast_1d.list(Tensor[] *tensors) -> Tensor[]", {
   .doc     = R"(The tensors with at least one dim each.)",
   .forward = [](TensorList tensors) { return all_at_least(tensors, 1); },
 })
@@ -314,7 +314,7 @@ OP(atleast_2d, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return at_least(input, 2); },
 })
 
-OP(atleast_2d_list, "atleast_2d.list(Tensor[] tensors) -> Tensor[]", {
+OP(atleast_2d_list, "atleast_2d.list(Tensor[] *tensors) -> Tensor[]", {
   .doc     = R"(The tensors with at least two dims each.)",
   .forward = [](TensorList tensors) { return all_at_least(tensors, 2); },
 })
@@ -325,19 +325,19 @@ OP(atleast_3d, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return at_least(input, 3); },
 })
 
-OP(atleast_3d_list, "atleast_3d.list(Tensor[] tensors) -> Tensor[]", {
+OP(atleast_3d_list, "atleast_3d.list(Tensor[] *tensors) -> Tensor[]", {
   .doc     = R"(The tensors with at least three dims each.)",
   .forward = [](TensorList tensors) { return all_at_least(tensors, 3); },
 })
 
-OP(broadcast_tensors, "(Tensor[] tensors) -> Tensor[]", {
+OP(broadcast_tensors, "(Tensor[] *tensors) -> Tensor[]", {
   .doc     = R"(The tensors expanded to their common shape, as views.)",
   .forward = [](TensorList tensors) {
     return tensors.empty() ? std::vector<Tensor>() : broadcast_all(tensors);
   },
 })
 
-OP(meshgrid, "(Tensor[] tensors, *, str? indexing=None) -> Tensor[]", {
+OP(meshgrid, "(Tensor[] *tensors, *, str? indexing=None) -> Tensor[]", {
   .doc     = R"(Grids of coordinates: result i holds tensors[i] along dim i, and repeats it.
 
 indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
@@ -368,7 +368,7 @@ indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
   },
 })
 
-OP(cartesian_prod, "(Tensor[] tensors) -> Tensor", {
+OP(cartesian_prod, "(Tensor[] *tensors) -> Tensor", {
   .doc     = R"(All tuples of one element of each vector: (count, vectors). One vector is returned
 as it is.
 
@@ -410,7 +410,7 @@ Example:
   },
 })
 
-OP(block_diag, "(Tensor[] tensors) -> Tensor", {
+OP(block_diag, "(Tensor[] *tensors) -> Tensor", {
   .doc     = R"(The matrix with these matrices along its diagonal and zeros elsewhere.
 
 A vector counts as one row, a number as a 1 x 1 matrix.)",
