@@ -22,12 +22,13 @@ from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._jit_internal import boolean_dispatch
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
+from rushlight.backends.cuda import SDPBackend
 from rushlight.distributed import rpc
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
 from rushlight.nn.utils._named_member_accessor import swap_tensor
 from rushlight.optim.optimizer import ParamsT
 from rushlight.torch_version import TorchVersion
-from rushlight.utils import _contextlib
+from rushlight.utils import _contextlib, _device
 from rushlight.utils._triton import has_triton, has_triton_package
 from rushlight.utils.data._utils.worker import _generate_state
 
@@ -145,6 +146,14 @@ def test_tensors_of_modules_are_swapped() -> None:
         swap_tensor(layer, "a.b", one)
     with pytest.raises(TypeError, match="3 is not an instance of torch.nn.Module"):
         swap_tensor(3, "a", one)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_device_of_new_tensors_has_the_names_that_libraries_import() -> None:
+    assert _device.CURRENT_DEVICE is None
+    with _device.DeviceContext("meta"):
+        assert _device.CURRENT_DEVICE == torch.device("meta") == torch.ones(2).device
+    assert _device.set_device("meta")(torch.ones)(2).is_meta and not torch.ones(2).is_meta
+    assert SDPBackend is torch.nn.attention.SDPBackend
 
 
 def test_devices_have_numbers() -> None:

@@ -10,7 +10,7 @@ import contextlib
 import warnings
 
 import rushlight as rl
-from rushlight import _settings
+from rushlight import _later, _settings
 from rushlight.backends._switches import check_precision
 
 TYPE_CHECKING = False
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
+
+__getattr__ = _later.imports(__name__, names_in={"attention": "SDPBackend"}, package="rushlight.nn")
 
 _ATTENTION = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}
 _LINALG = ("default", "cusolver", "magma")
