@@ -38,6 +38,7 @@ __all__ = [
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
+    "normalize_storage_type",
     "register_package",
     "safe_globals",
     "save",
@@ -332,6 +333,16 @@ def location_tag(storage: Any) -> str:
         if tag:
             return tag
     return str(storage.device)
+
+
+def normalize_storage_type(storage_type: type) -> type:
+    """Returns the class of storages that torch has by the name of a class.
+
+    Example:
+        >>> torch.serialization.normalize_storage_type(torch.UntypedStorage)
+        <class 'torch.UntypedStorage'>
+    """
+    return getattr(rl, storage_type.__name__)
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
