@@ -342,6 +342,8 @@ def normalize_storage_type(storage_type: type) -> type:
         >>> torch.serialization.normalize_storage_type(torch.UntypedStorage)
         <class 'torch.UntypedStorage'>
     """
+    import rushlight as rl
+
     return getattr(rl, storage_type.__name__)
 
 
