@@ -340,7 +340,7 @@ def normalize_storage_type(storage_type: type) -> type:
 
     Example:
         >>> torch.serialization.normalize_storage_type(torch.UntypedStorage)
-        <class 'torch.UntypedStorage'>
+        <class 'rushlight._storage.UntypedStorage'>
     """
     import rushlight as rl
 
