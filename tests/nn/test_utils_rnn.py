@@ -38,7 +38,7 @@ def test_padding_is_what_packing_removed(batch_first):
     lengths = torch.tensor([2, 4, 1])
     packed = rnn.pack_padded_sequence(padded, lengths, batch_first, enforce_sorted=False)
     again, found = rnn.pad_packed_sequence(packed, batch_first, padding_value=-1.0)
-    assert torch.equal(again, padded)
+    assert torch.equal(again, padded) and again.is_contiguous()
     assert torch.equal(found, lengths)
     for mine, theirs in zip(
         rnn.unpad_sequence(padded, lengths, batch_first), SEQUENCES, strict=True

@@ -272,9 +272,12 @@ def pad_packed_sequence(
     shape = (total_length or longest, exists.shape[1], *data.shape[1:])
     steps, sequences = exists.nonzero().to(data.device).unbind(1)
     padded = data.new_full(shape, padding_value).index_put((steps, sequences), data)
+    if batch_first:
+        padded = padded.transpose(0, 1)
     if places is not None:
-        padded, lengths = padded.index_select(1, places), lengths[places.cpu()]
-    return padded.transpose(0, 1) if batch_first else padded, lengths
+        padded = padded.index_select(0 if batch_first else 1, places)
+        lengths = lengths[places.cpu()]
+    return padded, lengths
 
 
 def pad_sequence(
