@@ -12,7 +12,7 @@ struct Arctangent;
 template <>
 struct Arctangent<float> {
   static constexpr int kDigits = 23;
-  static constexpr float kLeast = 0x1p-100f, kMost = 0x1p126f;
+  static constexpr float kLeast = 0x1p-100f, kMost = 0x1p125f;
   static constexpr float kQuarter = 0x1.921fb6p+0f, kQuarterRest = -0x1.777a5cp-25f;
   static constexpr float kAtan[] = {0x1.e313ccp-6f,  -0x1.281cccp-4f, 0x1.b6b8ccp-4f,
                                     -0x1.23a3e4p-3f, 0x1.998cdep-3f,  -0x1.555538p-2f};
@@ -22,7 +22,7 @@ struct Arctangent<float> {
 template <>
 struct Arctangent<double> {
   static constexpr int kDigits = 52;
-  static constexpr double kLeast = 0x1p-900, kMost = 0x1p1022;
+  static constexpr double kLeast = 0x1p-900, kMost = 0x1p1021;
   static constexpr double kQuarter = 0x1.921fb54442d18p+0, kQuarterRest = 0x1.1a62633145c07p-54;
   static constexpr double kAtan[] = {
       0x1.e4bf6cf695c42p-9, -0x1.c8e9c6fb13fbep-7, 0x1.bcf7f8e694b29p-6, -0x1.395406255ab29p-5,
@@ -100,7 +100,8 @@ template <class T>
   const auto is_middle = low > high * T(0.6);
   const Vector<T> above = low - (is_middle ? high : zero), below = high + (is_middle ? low : zero);
   const Vector<T> t = above / below;
-  const Vector<T> lost = multiply_add(-t, below, above) * rough_reciprocal<T>(below);
+  const Vector<T> rounding = multiply_add(-t, below, above) * rough_reciprocal<T>(below);
+  const Vector<T> lost = multiply_add(-rounding, t * t, rounding);  // nearly divided by 1 + t^2
   const auto steep = (Vector<T>)((Bits)one ^ (Bits)(is_steep ? broadcast(T(-0.0)) : zero));
   const auto ahead = (Vector<T>)((Bits)one | x_sign);
   const Vector<T> to_y = (is_middle ? half : zero) * steep + (is_steep ? one : zero);
