@@ -1,4 +1,4 @@
-// Owns atan, atan2, asin and acos of floats and doubles for loops (own_math.h), within 0.97 ulp.
+// Owns atan, atan2, asin and acos of floats and doubles for loops (own_math.h), within 0.84 ulp.
 #include "core/tensor/own_math.h"
 
 #if RUSHLIGHT_HAS_OWN_MATH

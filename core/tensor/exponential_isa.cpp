@@ -1,5 +1,5 @@
-// Owns expm1, sinh, cosh and tanh of floats and doubles for loops (own_math.h), within 0.9 ulp. exp
-// stands in formula_math.h.
+// Owns expm1, sinh and cosh of floats and doubles and tanh of doubles for loops (own_math.h),
+// within 0.91 ulp. exp stands in formula_math.h; libmvec's tanh of floats takes half as long.
 #include "core/tensor/own_math.h"
 
 #if RUSHLIGHT_HAS_OWN_MATH
@@ -9,7 +9,7 @@ namespace {
 // ln 2 is kFirst + kSecond, and products of n with kFirst are exact. kSinh gives
 // (sinh(r) - r) / r^3 and kCosh gives (cosh(r) - 1 - r^2 / 2) / r^4, as polynomials in r^2 for
 // |r| <= ln(2) / 2 (Remez). From kLeast to kMost powers of 2 are normal, and so are their
-// reciprocals; from kInfinite on all is infinite, and from kFlat on tanh is 1.
+// reciprocals; from kInfinite on all is infinite.
 template <class T>
 struct Exponential;
 template <>
@@ -19,7 +19,7 @@ struct Exponential<float> {
   static constexpr float kFirst = 0x1.63p-1f, kSecond = -0x1.bd0106p-13f;
   static constexpr float kSinh[] = {0x1.a16ff4p-13f, 0x1.1110b2p-7f, 0x1.555556p-3f};
   static constexpr float kCosh[] = {0x1.6d4eecp-10f, 0x1.5554e6p-5f};
-  static constexpr float kLeast = -86, kMost = 86, kInfinite = 89.5f, kFlat = 10;
+  static constexpr float kLeast = -86, kMost = 86, kInfinite = 89.5f;
 };
 template <>
 struct Exponential<double> {
@@ -32,7 +32,7 @@ struct Exponential<double> {
   static constexpr double kCosh[] = {0x1.1f8b7b5139108p-29, 0x1.27e4cc4e3415cp-22,
                                      0x1.a01a01ad63c7ap-16, 0x1.6c16c16c1504cp-10,
                                      0x1.5555555555558p-5};
-  static constexpr double kLeast = -707, kMost = 707, kInfinite = 710.6, kFlat = 20;
+  static constexpr double kLeast = -707, kMost = 707, kInfinite = 710.6;
 };
 
 // x = n ln 2 + r, where r is near + low: power is 2^(n - halvings), even is cosh(r) - 1, and odd is
@@ -49,7 +49,7 @@ template <class T, int halvings>
   const Vector<T> n = shifted - kRound, low = n * -E::kSecond;
   const Vector<T> near = multiply_add(n, broadcast(-E::kFirst), x), r = near + low;
   const Vector<T> square = r * r, fourth = square * square * polynomial(square, E::kCosh);
-  const Vector<T> cross = multiply_add(low, broadcast(T(0.5)), near);
+  const Vector<T> cross = multiply_add(low, broadcast(T(0.5)), near);  // r^2 = near^2 + 2 low cross
   return {(Vector<T>)((VectorBits<T>)shifted << E::kDigits), near,
           multiply_add(near, near * T(0.5), multiply_add(low, cross, fourth)),
           multiply_add(r * square, polynomial(square, E::kSinh), low)};
@@ -65,7 +65,7 @@ template <class T>
   return {high, multiply_add(odd, parts.odd, multiply_add(even, parts.even, lost))};
 }
 
-// exp(x) / 2^halvings, where that is as good as less 1 or more exp(-x).
+// exp(x) / 2^halvings for x so large that expm1(x), or sinh(x) and cosh(x), are the same number.
 template <class T, int halvings>
 [[gnu::always_inline]] inline Vector<T> exp_of_large(Vector<T> x) {
   constexpr T kInfinite = Exponential<T>::kInfinite;
@@ -122,14 +122,13 @@ template <class T, bool even>
   return even ? y : (Vector<T>)((VectorBits<T>)y ^ sign);
 }
 
-// (exp(2 x) - 1) / (exp(2 x) + 1)
+// (exp(2 x) - 1) / (exp(2 x) + 1), which is 1 from 20 on.
 [[gnu::always_inline]] inline Vector<double> tanh(Vector<double> x) {
   using T = double;
-  using E = Exponential<T>;
   using Bits = VectorBits<T>;
   const Bits sign = sign_of<T>(x);
   const auto magnitude = (Vector<T>)((Bits)x ^ sign);
-  const Vector<T> bounded = magnitude > E::kFlat ? broadcast(E::kFlat) : magnitude;
+  const Vector<T> bounded = magnitude > 20 ? broadcast(T(20)) : magnitude;
   const Parts<T> parts = split<T, 0>(bounded + bounded);
   const Vector<T> power = parts.power, one = broadcast(T(1));
   const Sum<T> above = combine<T>(parts, power, -one, power, power);
