@@ -39,17 +39,24 @@
 #define RUSHLIGHT_SIMD __attribute__((const))
 #endif
 
+// Where the processor has fused products, these are ours (own_math.h). They keep the names of the
+// library's here, which tell the compiler that it may compute them where a condition leaves them
+// out.
+#define RUSHLIGHT_OWN_MATH(_)                                                                \
+  _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(asin) _(acos) _(atan) _(sinh)    \
+  _(cosh)
+
 extern "C" {
-// Where the processor has fused products, these are ours: elementary_isa.cpp. They keep the names
-// of the library's here, which tell the compiler that it may compute them where a condition leaves
-// them out.
 #if RUSHLIGHT_HAS_VECTOR_MATH && RUSHLIGHT_ISA >= 3
 #define RUSHLIGHT_HAS_OWN_MATH 1
-RUSHLIGHT_SIMD float sinf(float) noexcept asm("rushlight_sinf");
-RUSHLIGHT_SIMD double sin(double) noexcept asm("rushlight_sin");
-RUSHLIGHT_SIMD float cosf(float) noexcept asm("rushlight_cosf");
-RUSHLIGHT_SIMD double cos(double) noexcept asm("rushlight_cos");
-RUSHLIGHT_SIMD float logf(float) noexcept asm("rushlight_logf");
+#define RUSHLIGHT_DECLARE(name)                                                 \
+  RUSHLIGHT_SIMD float name##f(float) noexcept asm("rushlight_" #name "f");     \
+  RUSHLIGHT_SIMD double name(double) noexcept asm("rushlight_" #name);
+RUSHLIGHT_OWN_MATH(RUSHLIGHT_DECLARE)
+#undef RUSHLIGHT_DECLARE
+RUSHLIGHT_SIMD double tanh(double) noexcept asm("rushlight_tanh");
+RUSHLIGHT_SIMD float atan2f(float, float) noexcept asm("rushlight_atan2f");
+RUSHLIGHT_SIMD double atan2(double, double) noexcept asm("rushlight_atan2");
 #else
 #define RUSHLIGHT_HAS_OWN_MATH 0
 #endif

@@ -61,36 +61,59 @@ def test_float32_is_within_a_few_ulps(
 
 
 def every_kind_of_float(dtype: Any) -> np.ndarray:
-    """Numbers of all exponents and signs, infinities, NaNs, and multiples of pi / 2."""
+    """Numbers of all exponents and signs, infinities, NaNs, multiples of pi / 2, and usual ones."""
     unsigned = np.uint32 if dtype == np.float32 else np.uint64
     integers = np.arange(65_521, dtype=unsigned) * unsigned(np.iinfo(unsigned).max // 65_521)
     quarters = (np.arange(-4000, 4000) * (np.pi / 2)).astype(dtype)
-    return np.concatenate([integers.view(dtype), np.spacing(quarters) + quarters, quarters])
+    usual = np.linspace(-3, 3, 30_011).astype(dtype)
+    return np.concatenate([integers.view(dtype), np.spacing(quarters) + quarters, quarters, usual])
+
+
+def assert_within_ulps(actual: np.ndarray, exact: np.ndarray, allowed: float) -> None:
+    """That zeros and what is not finite are right, and all other numbers nearly."""
+    expected = exact.astype(actual.dtype)
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(actual[~finite], expected[~finite])
+    assert ulps(actual[finite], exact[finite]).max() < allowed
+    zero = expected == 0
+    np.testing.assert_array_equal(np.signbit(actual[zero]), np.signbit(expected[zero]))
 
 
 # Processors without fused products have libmvec's functions, or the C library's.
-OWN = 0.93 if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else 4
+OWN = 1.0 if torch.backends.cpu.get_cpu_capability() != "DEFAULT" else 4.0
+OURS = [
+    "sin", "cos", "log", "log2", "log10", "log1p", "expm1", "sinh", "cosh", "arcsin", "arccos",
+    "arctan",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("name", "allowed"),
-    [("exp", {4: 1.1, 8: 1.1}), ("sin", {4: OWN, 8: OWN}), ("cos", {4: OWN, 8: OWN}),
-     ("log", {4: OWN, 8: 2})],
-)  # fmt: skip
-def test_errors_in_ulps_for_every_kind_of_float(
-    name: str, allowed: dict[int, float], dtype: Any
-) -> None:
+    ("name", "allowed"), [("exp", 1.1), ("tanh", 2.5), *((name, OWN) for name in OURS)]
+)
+def test_errors_in_ulps_for_every_kind_of_float(name: str, allowed: float, dtype: Any) -> None:
     x = every_kind_of_float(dtype)
     with np.errstate(all="ignore"):
         exact = getattr(np, name)(x.astype(np.longdouble))
-        expected = exact.astype(dtype)
-    actual = getattr(torch, name)(torch.from_numpy(x)).numpy()
-    finite = np.isfinite(expected)
-    np.testing.assert_array_equal(actual[~finite], expected[~finite])
-    assert ulps(actual[finite], exact[finite]).max() < allowed[dtype().itemsize]
-    zero = expected == 0
-    np.testing.assert_array_equal(np.signbit(actual[zero]), np.signbit(expected[zero]))
+        assert_within_ulps(getattr(torch, name)(torch.from_numpy(x)).numpy(), exact, allowed)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_errors_in_ulps_of_the_angles_of_points(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.choice(every_kind_of_float(dtype), (2, 100_000))
+    info = np.finfo(dtype)
+    ends = np.array([0, info.smallest_subnormal, 1, info.max / 4.1, info.max, inf, nan])
+    corners = np.meshgrid(*[np.concatenate([ends, -ends]).astype(dtype)] * 2)
+    with np.errstate(all="ignore"):
+        near = (x * rng.uniform(-3, 3, x.shape)).astype(dtype)
+        x, y = (
+            np.concatenate([x, x, corners[0].ravel()]),
+            np.concatenate([y, near, corners[1].ravel()]),
+        )
+        exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+        actual = torch.atan2(torch.from_numpy(y), torch.from_numpy(x)).numpy()
+        assert_within_ulps(actual, exact, OWN)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
