@@ -53,6 +53,16 @@ KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, voi
   return {least, greatest};
 }
 
+template <class Key>
+void least_of_groups(const Key* keys, int64_t n, int64_t groups, Key* to) {
+  __builtin_memcpy(to, keys, size_t(groups) * sizeof(Key));
+  for (int64_t i = groups; i < n; i += groups) {
+    int64_t many = n - i < groups ? n - i : groups;
+#pragma omp simd
+    for (int64_t g = 0; g < many; ++g) to[g] = keys[i + g] < to[g] ? keys[i + g] : to[g];
+  }
+}
+
 KeyOfRank at_rank(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank) {
   uint64_t differing = bounds.least ^ bounds.greatest;
   int bits = differing ? 64 - __builtin_clzll(differing) : 0;
@@ -106,6 +116,8 @@ constexpr SortLoops sort_loops = {
     {keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>, keys<int16_t>, keys<uint32_t>,
      keys<int32_t>, keys<uint64_t>, keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
      keys<double>},
+    least_of_groups<uint32_t>,
+    least_of_groups<uint64_t>,
     at_rank,
     {short_rows<bool>, short_rows<uint8_t>, short_rows<int8_t>, short_rows<uint16_t>,
      short_rows<int16_t>, short_rows<uint32_t>, short_rows<int32_t>, short_rows<uint64_t>,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "core/tensor/tile_loop.h"
@@ -15,7 +16,7 @@ ISA_TABLES(SortLoops, sort_loops)
 namespace {
 
 constexpr int64_t kBinsFrom = 512;  // shorter rows are searched for ranks faster without bins
-constexpr int64_t kBlock = 128;     // keys that are looked at together
+constexpr int64_t kBlock = 128;     // keys that are read together
 constexpr int kBinBits = 11;        // of the keys that ranks are looked for in
 constexpr size_t kPerByte = 16;     // elements that are worth counting the values of a byte
 
@@ -83,34 +84,35 @@ KeyBounds RowSorter::take_all(const void* row) {
   return dtype_size(dtype_) > 4 ? take(Tag<uint64_t>{}) : take(Tag<uint32_t>{});
 }
 
-// Collects what is better than the worst of the best so far, of which there are about `keep`.
+// Collects what is not behind the best of `keep` groups of elements, which few others are before.
 template <class Key>
 void RowSorter::take_few(const void* row, int64_t keep) {
-  Key keys[kBlock];
-  uint8_t better[kBlock];
-  size_t capacity = size_t(2 * keep) + 16;
-  auto drop_worse = [&] {
+  constexpr int64_t kPart = 2048;
+  Key keys[kPart], best[kPart], ordered[kPart];
+  Key limit = Key(-1);
+  taken_.clear();
+  for (int64_t i = 0; i < length_; i += kPart) {
+    int64_t n = std::min(kPart, length_ - i);
+    if (read_keys(row, i, n, keys).least > limit) continue;
+    int64_t groups = std::min(n, std::max(int64_t(std::sqrt(n * keep)) & -16, int64_t(16)));
+    if constexpr (sizeof(Key) > 4) sort_loops().least64(keys, n, groups, best);
+    else sort_loops().least32(keys, n, groups, best);
+    if (groups >= keep) {
+      std::copy_n(best, groups, ordered);
+      std::nth_element(ordered, ordered + keep - 1, ordered + groups);
+      limit = std::min(limit, ordered[keep - 1]);
+    }
+    for (int64_t g = 0; g < groups; ++g) {
+      if (best[g] > limit) continue;
+      for (int64_t k = g; k < n; k += groups)
+        if (keys[k] <= limit) taken_.push_back({keys[k], i + k});
+    }
+    if (std::ssize(taken_) <= keep) continue;
     std::nth_element(taken_.begin(), taken_.begin() + keep - 1, taken_.end());
     taken_.resize(size_t(keep));
-    return taken_.back().key;
-  };
-  int64_t start = std::min(length_, 2 * keep);
-  taken_.clear();
-  for (int64_t i = 0; i < start; i += kBlock) {
-    int64_t n = std::min(kBlock, start - i);
-    read_keys(row, i, n, keys);
-    for (int64_t k = 0; k < n; ++k) taken_.push_back({keys[k], i + k});
-  }
-  uint64_t limit = drop_worse();
-  for (int64_t i = start; i < length_; i += kBlock) {
-    int64_t n = std::min(kBlock, length_ - i), count = 0;
-    if (read_keys(row, i, n, keys).least >= limit) continue;
-    for (int64_t k = 0; k < n; ++k) {
-      better[count] = uint8_t(k);
-      count += keys[k] < limit;
-    }
-    for (int64_t k = 0; k < count; ++k) taken_.push_back({keys[better[k]], i + better[k]});
-    if (taken_.size() >= capacity) limit = drop_worse();
+    Key worst = Key(taken_.back().key);
+    if (worst == 0) break;
+    limit = worst - 1;  // those that follow are behind their equals
   }
   std::sort(taken_.begin(), taken_.end());
 }
@@ -156,7 +158,7 @@ void RowSorter::take_many(const void* row, int64_t keep) {
 std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
   if (keep == 0) return {};
   bool wide = dtype_size(dtype_) > 4;
-  if (keep < length_ / 16) {
+  if (keep < length_ / 8) {
     if (wide) take_few<uint64_t>(row, keep);
     else take_few<uint32_t>(row, keep);
   } else if (keep < (length_ < kBinsFrom ? length_ / 4 : length_)) {
