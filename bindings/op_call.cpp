@@ -175,8 +175,9 @@ Result run_op(const OpEntry& entry, const Value* values, bool inplace, const Ten
                 (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
   bool profiled = current_profile && current_profile->notes_sites;
   if (writes || (weight.recorded && is_grad_enabled()) || profiled) capture_call_site();
-  return weight.elements < kReleaseGilFrom ? run_with(entry, values, inplace, out)
-                                           : run_unlocked(entry, values, inplace, out);
+  bool is_quick = weight.elements < kReleaseGilFrom || entry.is_view;
+  return is_quick ? run_with(entry, values, inplace, out)
+                  : run_unlocked(entry, values, inplace, out);
 }
 
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
