@@ -191,7 +191,9 @@ void RowSorter::at_ranks_of(const void* row, std::span<const int64_t> ranks, Ran
     taken_.clear();
     for (int64_t i = 0; i < length_; ++i)
       if (size_t(Key(keys[i] - least) >> shift) == bin) taken_.push_back({keys[i], i});
-    pick_ranks(taken_, before, ranks.subspan(r, end - r), out + r);
+    if (shift > 0) pick_ranks(taken_, before, ranks.subspan(r, end - r), out + r);
+    else  // equals, which are in order
+      for (size_t i = r; i < end; ++i) out[i] = taken_[size_t(ranks[i] - before)];
     r = end;
   }
 }
