@@ -375,20 +375,22 @@ template <class T>
   return {a.re, -a.im};
 }
 
-// Elements k and m - k for k in [begin, end), 0 < k <= m / 2; several k at once where the two ends
-// do not meet yet.
+// Elements k and m - k for k in [begin, end), 0 < k <= m / 2. Where there are enough, several at
+// once; the last of them may be taken again.
 template <bool kBack, class T>
 void unmix_range(const T* in, const T* w, T scale, T* out, int64_t m, int64_t begin, int64_t end) {
   constexpr int64_t lanes = kWidth<T>;
-  int64_t k = begin;
-  for (; k + lanes <= end && 2 * (k + lanes) <= m + 1; k += lanes) {
-    int64_t other = m - k - lanes + 1;
-    Lanes<T> a = load_pairs(in + 2 * k), b = backwards(load_pairs(in + 2 * other));
-    unmix<kBack>(a, b, load_pairs(w + 2 * k));
-    store_pairs(out + 2 * k, a * scale);
-    store_pairs(out + 2 * other, backwards(b * scale));
+  if (end - begin >= lanes) {
+    for (int64_t i = begin; i < end; i += lanes) {
+      int64_t k = smaller(i, end - lanes), other = m - k - lanes + 1;
+      Lanes<T> a = load_pairs(in + 2 * k), b = backwards(load_pairs(in + 2 * other));
+      unmix<kBack>(a, b, load_pairs(w + 2 * k));
+      store_pairs(out + 2 * k, a * scale);
+      store_pairs(out + 2 * other, backwards(b * scale));
+    }
+    return;
   }
-  for (; k < end; ++k) {
+  for (int64_t k = begin; k < end; ++k) {
     One<T> a = {in[2 * k], in[2 * k + 1]}, b = {in[2 * (m - k)], in[2 * (m - k) + 1]};
     unmix<kBack>(a, b, One<T>{w[2 * k], w[2 * k + 1]});
     out[2 * k] = a.re * scale;
