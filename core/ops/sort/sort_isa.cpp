@@ -34,23 +34,30 @@ template <class Key, class T>
   }
 }
 
-template <class T>
-KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, void* to) {
+// at(i) is the place of element i. All that the loop reads is local, or it would not be vectorized
+// as a loop over neighbors.
+template <class T, class At>
+[[gnu::always_inline]] inline KeyBounds keys_at(const void* from, At at, int64_t n, bool descending,
+                                                void* to) {
   using Key = typename KeyOf<(sizeof(T) > 4)>::type;
   Key* out = static_cast<Key*>(to);
   Key flip = descending ? Key(-1) : Key(0), least = Key(-1), greatest = 0;
-  auto run = [&](auto at) {
 #pragma omp simd reduction(min : least) reduction(max : greatest)
-    for (int64_t i = 0; i < n; ++i) {
-      Key key = key_of<Key>(element_at<T>(from, at(i))) ^ flip;
-      out[i] = key;
-      least = key < least ? key : least;
-      greatest = key > greatest ? key : greatest;
-    }
-  };
-  if (stride == 1) run([](int64_t i) { return i; });
-  else run([stride](int64_t i) { return i * stride; });
+  for (int64_t i = 0; i < n; ++i) {
+    Key key = key_of<Key>(element_at<T>(from, at(i))) ^ flip;
+    out[i] = key;
+    least = key < least ? key : least;
+    greatest = key > greatest ? key : greatest;
+  }
   return {least, greatest};
+}
+
+template <class T>
+KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, void* to) {
+  auto strided = [stride](int64_t i) __attribute__((always_inline)) { return i * stride; };
+  auto neighbors = [](int64_t i) __attribute__((always_inline)) { return i; };
+  return stride == 1 ? keys_at<T>(from, neighbors, n, descending, to)
+                     : keys_at<T>(from, strided, n, descending, to);
 }
 
 template <class Key>
