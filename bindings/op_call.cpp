@@ -132,6 +132,14 @@ Weight weigh(const OpEntry& entry, const Value* values) {
   return weight;
 }
 
+// A view is made at once, however large; reshape copies what it cannot view, which has gaps or
+// another order.
+bool is_quick(const OpEntry& entry, const Value* values, const Weight& weight) {
+  if (weight.elements < kReleaseGilFrom) return true;
+  auto* input = entry.is_view ? std::get_if<const Tensor*>(&values[0]) : nullptr;
+  return input && (*input)->is_contiguous();
+}
+
 // The arguments of a call during which other threads run Python code, which may exchange the
 // tensors of objects by swap_tensors, and the states of generators: the call has handles of its
 // own.
@@ -175,8 +183,8 @@ Result run_op(const OpEntry& entry, const Value* values, bool inplace, const Ten
                 (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
   bool profiled = current_profile && current_profile->notes_sites;
   if (writes || (weight.recorded && is_grad_enabled()) || profiled) capture_call_site();
-  return weight.elements < kReleaseGilFrom ? run_with(entry, values, inplace, out)
-                                           : run_unlocked(entry, values, inplace, out);
+  return is_quick(entry, values, weight) ? run_with(entry, values, inplace, out)
+                                         : run_unlocked(entry, values, inplace, out);
 }
 
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {

@@ -66,7 +66,7 @@ def unique_consecutive(
         tensor([1, 2, 1])
     """
     rows = input.flatten() if dim is None else input.movedim(dim, 0)
-    values, inverse, counts = _C._unique_consecutive(rows, return_inverse)
+    values, inverse, counts = _C._unique_consecutive(rows, return_inverse, return_counts)
     if dim is not None:
         values = values.movedim(0, dim)
     elif return_inverse:

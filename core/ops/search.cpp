@@ -206,7 +206,7 @@ Without `numbers` the second result has no meaning.)",
     if (std::optional<Different> counted = count_integers(input, numbers)) return *counted;
     Sorted sorted = sort_rows(vector_of(input), 0, input.numel(), false);
     auto [values, runs, counts] =
-        call<"_unique_consecutive", Different>(sorted.values, numbers);
+        call<"_unique_consecutive", Different>(sorted.values, numbers, true);
     if (!numbers) return Different(values, runs, counts);
     Tensor inverse = empty(runs.sizes(), DType::int64, input.device());
     const Tensor places[] = {sorted.indices};
@@ -216,14 +216,15 @@ Without `numbers` the second result has no meaning.)",
 })
 
 OP(_unique_consecutive,
-   "(Tensor input, bool numbers) -> (Tensor values, Tensor inverse, Tensor counts)", {
+   "(Tensor input, bool numbers, bool lengths=True) -> "
+   "(Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
   .doc     = R"(The slices along the first dim that differ from the one before, the number of the
 run of equal ones that each slice is in, and the lengths of the runs. NaN differs from all.
 
-Without `numbers` the second result has no meaning.)",
+Without `numbers` the second result has no meaning, without `lengths` the third.)",
   .seen    = Seen::whole,
-  .forward = [](const Tensor& input, bool numbers) {
+  .forward = [](const Tensor& input, bool numbers, bool lengths) {
     GradModeGuard unrecorded(false);
     int64_t length = input.size(0);
     Device device = input.device();
@@ -238,13 +239,15 @@ Without `numbers` the second result has no meaning.)",
       copy_into(narrow(differs, 0, 1, length - 1), changes);
     }
     Tensor starts = vector_of(nonzero_places(differs));
-    const Tensor bounds[] = {starts, full(Shape{1}, length, DType::int64, device)};
-    Tensor ends = narrow(cat(bounds, 0), 0, 1, starts.numel());
-    Tensor runs = starts;
+    Tensor runs = starts, counts = starts;
+    if (lengths) {
+      const Tensor bounds[] = {starts, full(Shape{1}, length, DType::int64, device)};
+      counts = narrow(cat(bounds, 0), 0, 1, starts.numel()) - starts;
+    }
     if (numbers)
       runs = call<"cumsum", Tensor>(differs, int64_t(0), std::optional<DType>()) - Scalar(1);
     const Tensor at_starts[] = {starts};
-    return Different(index(input, at_starts), runs, ends - starts);
+    return Different(index(input, at_starts), runs, counts);
   },
 })
 

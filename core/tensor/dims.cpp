@@ -5,11 +5,14 @@ namespace rushlight {
 
 void join_dims(Shape& sizes, std::span<Shape* const> strides) {
   Shape order;
-  const Shape& by = *strides[0];
+  auto reach = [&](size_t d) {
+    int64_t stride = (*strides[0])[d];
+    return stride == 0 ? INT64_MAX : stride;
+  };
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 1) continue;
     size_t at = order.size();  // by insertion: the dims are few and mostly in order
-    while (at > 0 && by[size_t(order[at - 1])] < by[d]) --at;
+    while (at > 0 && reach(size_t(order[at - 1])) < reach(d)) --at;
     order.insert(at, int64_t(d));
   }
   auto reorder = [&](Shape& values) {

@@ -15,7 +15,8 @@
 namespace rushlight {
 
 // Drops dims of size 1, orders dims by the strides of the first lane, outermost first, and joins
-// dims that every lane walks as one.
+// dims that every lane walks as one. Dims along which that lane repeats are outside of the others,
+// so that runs are of neighbors.
 void join_dims(Shape& sizes, std::span<Shape* const> strides);
 
 // The strides of a tensor by dim of `sizes`, which it broadcasts to; 0 where it repeats.

@@ -165,3 +165,21 @@ def test_large_slices_are_joined_from_where_they_begin() -> None:
     whole = torch.arange(1 << 16).reshape(-1, 2)  # enough for threads, which join ranges of rows
     assert torch.equal(torch.cat(whole.split([20_000, 12_768])), whole)
     assert torch.equal(torch.cat((whole[9:], whole[:9])), whole.roll(-9, 0))
+
+
+def test_large_tensors_are_joined_side_by_side() -> None:
+    whole = torch.arange(1 << 17).reshape(1 << 10, -1)
+    for part in (whole, whole.t(), whole.reshape(64, 16, 2, 64)):
+        pieces = (part.narrow(1, 0, 9), part.narrow(1, 9, 1), part[:, 10:])
+        assert torch.equal(torch.cat(pieces, 1), part)
+    columns = torch.stack([whole[:, 0], whole[:, 1].int(), whole[:, 0]] * 100, 1)
+    assert torch.equal(columns[:, 297:], whole[:, (0, 1, 0)])
+
+
+def test_large_tensors_are_equal_up_to_their_last_element() -> None:
+    x = torch.arange(100_000)
+    for same in (x, x.reshape(10, -1).t(), x.reshape(1, -1), x[:4097]):
+        other = same.clone()
+        assert torch.equal(same, other)
+        other[(-1,) * other.dim()] = 0
+        assert not torch.equal(same, other)

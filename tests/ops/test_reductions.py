@@ -248,6 +248,10 @@ def test_expanded_and_negative_strided_inputs_reduce() -> None:
     assert x.sum(1).tolist() == [6.0] * 70
     assert x.sum().item() == 420.0
     assert x.argmax().item() == 2
+    planes = rl.arange(6.0).reshape(2, 3).t().expand(4, 3, 2)
+    assert planes.sum().item() == 60.0 and planes.argmax().item() == 5
+    assert planes.sum((0, 1)).tolist() == [12.0, 48.0]
+    assert planes.flip(1).amax(2).tolist() == [[5.0, 4.0, 3.0]] * 4
 
 
 @pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])

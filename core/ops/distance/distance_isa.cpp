@@ -7,7 +7,8 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kWidth = 64;  // points that are in work at once,
-constexpr int64_t kRest = 16;   // and those of the rest
+constexpr int64_t kRest = 16;   // those of the rest,
+constexpr int64_t kFew = 4;     // and of a rest that is smaller
 
 template <Metric metric, class T>
 [[gnu::always_inline]] inline T extend(T sum, T gap, T p) {
@@ -46,6 +47,7 @@ void from_point(const void* point, const void* points, int64_t stride, int64_t f
   for (; j + kWidth <= n; j += kWidth) take(j, kWidth);
   for (; j + kRest <= n; j += kRest) take(j, kRest);
   if (j < n && n >= kRest) return take(n - kRest, kRest);  // some of them once more
+  for (; j + kFew <= n; j += kFew) take(j, kFew);
   for (; j < n; ++j) take(j, 1);
 }
 

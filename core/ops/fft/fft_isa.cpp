@@ -175,7 +175,8 @@ void any_pass(const FftColumns<T>& plan, int i, int64_t s, From from, To to) {
   }
 }
 
-// All passes. Scratch has room for the columns twice; `from` may be its first half.
+// All passes. Scratch has room for the columns twice; `from` may be its first half, `to` what
+// result_in() says.
 template <class T, class From, class To>
 void transform(const FftColumns<T>& plan, From from, To to, T* scratch) {
   Blocks<T> here{scratch}, there{scratch + plan.n * 2 * kWidth<T>};
@@ -191,13 +192,19 @@ void transform(const FftColumns<T>& plan, From from, To to, T* scratch) {
   any_pass<T>(plan, plan.passes - 1, s, there, to);
 }
 
+// The half of scratch that the last pass does not read.
+template <class T>
+T* result_in(const FftColumns<T>& plan, T* scratch) {
+  return scratch + plan.passes % 2 * plan.n * 2 * kWidth<T>;
+}
+
 // ---- the kernels --------------------------------------------------------------------------------
 
 constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <class T>
 int64_t scratch_pairs(int64_t n) {
-  return (3 * n + 1) * kWidth<T>;
+  return (2 * n + 1) * kWidth<T>;
 }
 
 template <class T>
@@ -252,7 +259,7 @@ template <class T>
 void rows(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride, T* out,
           int64_t out_stride, int64_t count, T* scratch) {
   int64_t n = plan.n;
-  T* result = scratch + n * 4 * kWidth<T>;
+  T* result = result_in(plan, scratch);
   load_rows(in, in_stride, 2 * n, count, scratch);
   transform(plan, Blocks<T>{scratch}, Blocks<T>{result}, scratch);
   auto number = [=](int64_t i) __attribute__((always_inline)) {
@@ -299,7 +306,7 @@ void split_second(const FftSplit<T>& plan, T scale, const T* middle, T* out, int
                 PairsTo<T>{out + row * 2, n1, n2, plan.inverse, scale}, scratch);
       continue;
     }
-    T* few = scratch + n2 * 4 * lanes;
+    T* few = result_in(plan.second, scratch);
     transform(plan.second, Blocks<T>{scratch}, PairsTo<T>{few, lanes, n2, plan.inverse, scale},
               scratch);
     for (int64_t i = 0; i < n2; ++i)
@@ -368,20 +375,22 @@ template <class T>
   return {a.re, -a.im};
 }
 
-// Elements k and m - k for k in [begin, end), 0 < k <= m / 2; several k at once where the two ends
-// do not meet yet.
+// Elements k and m - k for k in [begin, end), 0 < k <= m / 2. Where there are enough, several at
+// once; the last of them may be taken again.
 template <bool kBack, class T>
 void unmix_range(const T* in, const T* w, T scale, T* out, int64_t m, int64_t begin, int64_t end) {
   constexpr int64_t lanes = kWidth<T>;
-  int64_t k = begin;
-  for (; k + lanes <= end && 2 * (k + lanes) <= m + 1; k += lanes) {
-    int64_t other = m - k - lanes + 1;
-    Lanes<T> a = load_pairs(in + 2 * k), b = backwards(load_pairs(in + 2 * other));
-    unmix<kBack>(a, b, load_pairs(w + 2 * k));
-    store_pairs(out + 2 * k, a * scale);
-    store_pairs(out + 2 * other, backwards(b * scale));
+  if (end - begin >= lanes) {
+    for (int64_t i = begin; i < end; i += lanes) {
+      int64_t k = smaller(i, end - lanes), other = m - k - lanes + 1;
+      Lanes<T> a = load_pairs(in + 2 * k), b = backwards(load_pairs(in + 2 * other));
+      unmix<kBack>(a, b, load_pairs(w + 2 * k));
+      store_pairs(out + 2 * k, a * scale);
+      store_pairs(out + 2 * other, backwards(b * scale));
+    }
+    return;
   }
-  for (; k < end; ++k) {
+  for (int64_t k = begin; k < end; ++k) {
     One<T> a = {in[2 * k], in[2 * k + 1]}, b = {in[2 * (m - k)], in[2 * (m - k) + 1]};
     unmix<kBack>(a, b, One<T>{w[2 * k], w[2 * k + 1]});
     out[2 * k] = a.re * scale;
@@ -443,7 +452,7 @@ template <class T, class From>
 template <class T>
 void columns_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
                      T* out, int64_t out_stride, T* scratch) {
-  Blocks<T> z{scratch + plan.n * 4 * kWidth<T>};
+  Blocks<T> z{result_in(plan, scratch)};
   transform(plan, RealFrom<T>{in, in_stride}, z, scratch);
   auto put = [=](int64_t row, Lanes<T> x)
                  __attribute__((always_inline)) { store_pairs(out + row * 2 * out_stride, x); };
@@ -454,7 +463,7 @@ template <class T>
 void rows_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
                   T* out, int64_t out_stride, int64_t count, T* scratch) {
   int64_t m = plan.n;
-  T* result = scratch + m * 4 * kWidth<T>;
+  T* result = result_in(plan, scratch);
   Blocks<T> z{result};
   load_rows(in, in_stride, 2 * m, count, scratch);
   transform(plan, Blocks<T>{scratch}, z, scratch);
@@ -477,10 +486,10 @@ template <class T>
 void half_to_rows(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
                   T* out, int64_t out_stride, int64_t count, T* scratch) {
   int64_t m = plan.n;
-  T* result = scratch + m * 4 * kWidth<T>;
+  T* result = result_in(plan, scratch);
   Blocks<T> z{scratch};
-  load_rows(in, in_stride, 2 * m + 2, count, result);
-  half_to_blocks(Blocks<T>{result}, w, m, z);
+  load_rows(in, in_stride, 2 * m + 2, count, scratch);
+  half_to_blocks(z, w, m, z);
   transform(plan, z, Blocks<T>{result}, scratch);
   auto number = [=](int64_t i)
                     __attribute__((always_inline)) { return number_of(result, i, m, true, scale); };

@@ -78,7 +78,7 @@ struct FftLoopsOf {
   void (*multiply)(FftMultiply form, const T* a, const T* b, T factor, T* out, int64_t n);
   // From the transform z of m pairs of real numbers to the first m + 1 numbers of their own, and
   // back: numbers k and m - k for k in [begin, end), a part of [0, m / 2 + 1). w has
-  // exp(-pi i k / m) for these k. `out` may be z.
+  // exp(-pi i k / m) for these k.
   void (*pairs_to_half)(const T* z, const T* w, T scale, T* out, int64_t m, int64_t begin,
                         int64_t end);
   void (*half_to_pairs)(const T* x, const T* w, T* z, int64_t m, int64_t begin, int64_t end);

@@ -48,6 +48,10 @@ inline bool is_class(int64_t c, int64_t classes, int64_t ignore_index) {
   return c != ignore_index && uint64_t(c) < uint64_t(classes);
 }
 
+// The op _label_margins.
+void label_margins_cpu(const Tensor& input, const Tensor& targets, const Tensor& others,
+                       int64_t count, const Tensor& losses);
+
 // The losses (N, S), or their sum, or their mean weighted by class; `total_weight` is 0-d.
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
                   int64_t ignore_index, LossReduction reduction, const Tensor& output,

@@ -1,4 +1,5 @@
-// Owns the loops of nll_loss: one element picked per position, so there is nothing to vectorize.
+// Owns the loops of nll_loss, where one element is picked per position, so that there is nothing to
+// vectorize, and of multilabel_margin_loss.
 #include <cstring>
 #include <vector>
 
@@ -46,6 +47,29 @@ void for_each_position(int64_t begin, int64_t end, int64_t inner, F&& f) {
 }
 
 }  // namespace
+
+void label_margins_cpu(const Tensor& input, const Tensor& targets, const Tensor& others,
+                       int64_t count, const Tensor& losses) {
+  by_element(input.dtype(), [&]<class E, class T>(Tag<E>, Tag<T>) {
+    int64_t rows = input.size(0), classes = input.size(1);
+    parallel_for(0, rows, kBlock / classes + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const E* scores = input.data<E>() + n * classes;
+        const int64_t* target = targets.data<int64_t>() + n * classes;
+        const bool* counts = others.data<bool>() + n * classes;
+        double loss = 0;
+        for (int64_t t = 0; t < count && target[t] >= 0; ++t) {
+          T least = 1 - number<T>(scores[target[t]]);
+          for (int64_t c = 0; c < classes; ++c) {
+            T excess = least + number<T>(scores[c]);
+            loss += counts[c] && !(excess <= 0) ? double(excess) : 0.0;  // NaN stays
+          }
+        }
+        losses.data<E>()[n] = element<E>(T(loss));
+      }
+    });
+  });
+}
 
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
                   int64_t ignore_index, LossReduction reduction, const Tensor& output,

@@ -1,4 +1,5 @@
-// Owns the losses that ask scores or distances to differ by a margin. They are made of other ops.
+// Owns the losses that ask scores or distances to differ by a margin. They are made of other ops,
+// but for a loop of multilabel_margin_loss on the CPU.
 #include "core/ops/batch.h"
 #include "core/ops/lift.h"
 #include "core/ops/loss/loss.h"
@@ -234,6 +235,12 @@ N * C numbers is enough, also for backward.)",
                                                   count), sizes);
   },
   .forward = [](const Tensor& input, const Tensor& targets, const Tensor& others, int64_t count) {
+    if (input.device().is_cpu() && input.numel() > 0) {
+      Tensor losses = empty(Shape{input.size(0)}, input.dtype());
+      label_margins_cpu(to_contiguous(input), to_contiguous(targets), to_contiguous(others), count,
+                        losses);
+      return losses;
+    }
     Tensor x = cast(input, compute_dtype(input.dtype()));
     Tensor losses = zeros(Shape{x.size(0)}, x.dtype(), x.device());
     for (int64_t t = 0; t < count; ++t) {

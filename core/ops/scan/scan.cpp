@@ -32,6 +32,12 @@ Tensor shifted(const Tensor& t, int64_t dim, bool back, double fill) {
 
 Tensor scan_along(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype) {
   dim = wrap_dim(dim, input.dim());
+  if (input.device().is_cpu() && !input.is_contiguous()) {
+    // Rows that lie in memory as such are scanned there, and only the results are moved.
+    Tensor rows = transpose(input, dim, -1);
+    if (rows.is_contiguous())
+      return to_contiguous(transpose(scan_cpu(scan, rows, -1, reverse, dtype), dim, -1));
+  }
   if (input.device().is_cpu()) return scan_cpu(scan, input, dim, reverse, dtype);
   Tensor result = empty(input.sizes(), dtype, input.device());
   if (input.device().is_cuda()) scan_cuda(scan, input, {}, dim, reverse, result, {});

@@ -75,6 +75,28 @@ void copy_rows(TensorList tensors, const Tensor& out) {
   });
 }
 
+// The same for an inner dim, in blocks of the outermost one that stay in the cache: what lies side
+// by side in `out` is written at about the same time.
+void copy_blocks(TensorList tensors, const Tensor& out, size_t d) {
+  constexpr size_t kBlock = 1 << 18, kEach = 1 << 12;  // bytes of a block, and at least of a tensor
+  int64_t rows = out.sizes()[0];
+  size_t row_bytes = size_t(out.numel() / rows) * out.itemsize();
+  int64_t most = int64_t(std::max(kBlock, tensors.size() * kEach) / row_bytes) + 1;
+  parallel_for(0, rows, most, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += most) {
+      int64_t at = row * out.strides()[0];
+      for (const Tensor& t : tensors) {
+        if (t.numel() == 0) continue;
+        Shape sizes = t.sizes();
+        sizes[0] = std::min(most, end - row);
+        copy_into(alias(out, sizes, out.strides(), at),
+                  alias(t, sizes, t.strides(), t.offset() + row * t.strides()[0]));
+        at += t.sizes()[d] * out.strides()[d];
+      }
+    }
+  });
+}
+
 Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   const Tensor* like = &tensors[0];
   DType dtype = tensors[0].dtype();
@@ -106,9 +128,11 @@ Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   Shape strides = strides_for(sizes, format);
   Tensor out = empty_strided(sizes, strides, dtype, like->device());
   constexpr size_t kWorthThreads = 1 << 18;  // bytes
-  bool by_rows = d == 0 && out.device().is_cpu() && sizes[0] >= 2 * num_threads() &&
-                 size_t(out.numel()) * out.itemsize() > kWorthThreads;
-  by_rows ? copy_rows(tensors, out) : copy_parts(tensors, out, d);
+  if (!out.device().is_cpu() || sizes[0] < 2 * num_threads() ||
+      size_t(out.numel()) * out.itemsize() <= kWorthThreads)
+    copy_parts(tensors, out, d);
+  else if (d == 0) copy_rows(tensors, out);
+  else copy_blocks(tensors, out, d);
   return out;
 }
 

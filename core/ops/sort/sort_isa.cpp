@@ -34,23 +34,40 @@ template <class Key, class T>
   }
 }
 
-template <class T>
-KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, void* to) {
+// at(i) is the place of element i. All that the loop reads is local, or it would not be vectorized
+// as a loop over neighbors.
+template <class T, class At>
+[[gnu::always_inline]] inline KeyBounds keys_at(const void* from, At at, int64_t n, bool descending,
+                                                void* to) {
   using Key = typename KeyOf<(sizeof(T) > 4)>::type;
   Key* out = static_cast<Key*>(to);
   Key flip = descending ? Key(-1) : Key(0), least = Key(-1), greatest = 0;
-  auto run = [&](auto at) {
 #pragma omp simd reduction(min : least) reduction(max : greatest)
-    for (int64_t i = 0; i < n; ++i) {
-      Key key = key_of<Key>(element_at<T>(from, at(i))) ^ flip;
-      out[i] = key;
-      least = key < least ? key : least;
-      greatest = key > greatest ? key : greatest;
-    }
-  };
-  if (stride == 1) run([](int64_t i) { return i; });
-  else run([stride](int64_t i) { return i * stride; });
+  for (int64_t i = 0; i < n; ++i) {
+    Key key = key_of<Key>(element_at<T>(from, at(i))) ^ flip;
+    out[i] = key;
+    least = key < least ? key : least;
+    greatest = key > greatest ? key : greatest;
+  }
   return {least, greatest};
+}
+
+template <class T>
+KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, void* to) {
+  auto strided = [stride](int64_t i) __attribute__((always_inline)) { return i * stride; };
+  auto neighbors = [](int64_t i) __attribute__((always_inline)) { return i; };
+  return stride == 1 ? keys_at<T>(from, neighbors, n, descending, to)
+                     : keys_at<T>(from, strided, n, descending, to);
+}
+
+template <class Key>
+void least_of_groups(const Key* keys, int64_t n, int64_t groups, Key* to) {
+  __builtin_memcpy(to, keys, size_t(groups) * sizeof(Key));
+  for (int64_t i = groups; i < n; i += groups) {
+    int64_t many = n - i < groups ? n - i : groups;
+#pragma omp simd
+    for (int64_t g = 0; g < many; ++g) to[g] = keys[i + g] < to[g] ? keys[i + g] : to[g];
+  }
 }
 
 KeyOfRank at_rank(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank) {
@@ -106,6 +123,8 @@ constexpr SortLoops sort_loops = {
     {keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>, keys<int16_t>, keys<uint32_t>,
      keys<int32_t>, keys<uint64_t>, keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
      keys<double>},
+    least_of_groups<uint32_t>,
+    least_of_groups<uint64_t>,
     at_rank,
     {short_rows<bool>, short_rows<uint8_t>, short_rows<int8_t>, short_rows<uint16_t>,
      short_rows<int16_t>, short_rows<uint32_t>, short_rows<int32_t>, short_rows<uint64_t>,

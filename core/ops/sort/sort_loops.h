@@ -25,6 +25,9 @@ struct SortLoops {
   // order of DType.
   KeyBounds (*keys[kRealTypes])(const void* from, int64_t stride, int64_t n, bool descending,
                                 void* to);
+  // Writes the least of the keys g, g + groups, g + 2 groups ... of n for each g < groups <= n.
+  void (*least32)(const uint32_t* keys, int64_t n, int64_t groups, uint32_t* to);
+  void (*least64)(const uint64_t* keys, int64_t n, int64_t groups, uint64_t* to);
   // The key that n of them with these bounds have at a rank when they are sorted. Looks at all keys
   // once for each bit that differs.
   KeyOfRank (*at_rank)(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank);

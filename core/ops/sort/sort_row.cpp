@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "core/tensor/tile_loop.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int64_t kBinsFrom = 512;  // shorter rows are searched for ranks faster without bins
 constexpr int64_t kBlock = 128;     // keys that are looked at together
+constexpr int64_t kPart = 2048;     // keys among which the first few are looked for by groups
 constexpr int kBinBits = 11;        // of the keys that ranks are looked for in
 constexpr size_t kPerByte = 16;     // elements that are worth counting the values of a byte
 
@@ -67,13 +69,13 @@ KeyBounds RowSorter::read_keys(const void* row, int64_t begin, int64_t n, Key* t
   return sort_loops().keys[int(dtype_)](from, stride_, n, descending_, to);
 }
 
-KeyBounds RowSorter::take_all(const void* row) {
+KeyBounds RowSorter::take_all(const void* row, int64_t length) {
   auto take = [&]<class Key>(Tag<Key>) {
     Key keys[kBlock];
     KeyBounds all{UINT64_MAX, 0};
-    taken_.resize(size_t(length_));
-    for (int64_t i = 0; i < length_; i += kBlock) {
-      int64_t n = std::min(kBlock, length_ - i);
+    taken_.resize(size_t(length));
+    for (int64_t i = 0; i < length; i += kBlock) {
+      int64_t n = std::min(kBlock, length - i);
       KeyBounds bounds = read_keys(row, i, n, keys);
       all = {std::min(all.least, bounds.least), std::max(all.greatest, bounds.greatest)};
       for (int64_t k = 0; k < n; ++k) taken_[size_t(i + k)] = {keys[k], i + k};
@@ -81,6 +83,27 @@ KeyBounds RowSorter::take_all(const void* row) {
     return all;
   };
   return dtype_size(dtype_) > 4 ? take(Tag<uint64_t>{}) : take(Tag<uint32_t>{});
+}
+
+// Collects those of the first n elements that are not behind the best of `keep` groups.
+template <class Key>
+void RowSorter::take_groups(const void* row, int64_t n, int64_t keep) {
+  Key keys[kPart], best[kPart], limit = Key(-1);
+  read_keys(row, 0, n, keys);
+  int64_t groups = std::min(n, std::max(int64_t(std::sqrt(n * keep)) & -16, int64_t(16)));
+  if constexpr (sizeof(Key) > 4) sort_loops().least64(keys, n, groups, best);
+  else sort_loops().least32(keys, n, groups, best);
+  if (groups >= keep) {
+    keys_.assign(best, best + groups);
+    std::nth_element(keys_.begin(), keys_.begin() + keep - 1, keys_.end());
+    limit = Key(keys_[size_t(keep - 1)]);
+  }
+  taken_.clear();
+  for (int64_t g = 0; g < groups; ++g) {
+    if (best[g] > limit) continue;
+    for (int64_t k = g; k < n; k += groups)
+      if (keys[k] <= limit) taken_.push_back({keys[k], k});
+  }
 }
 
 // Collects what is better than the worst of the best so far, of which there are about `keep`.
@@ -94,13 +117,9 @@ void RowSorter::take_few(const void* row, int64_t keep) {
     taken_.resize(size_t(keep));
     return taken_.back().key;
   };
-  int64_t start = std::min(length_, 2 * keep);
-  taken_.clear();
-  for (int64_t i = 0; i < start; i += kBlock) {
-    int64_t n = std::min(kBlock, start - i);
-    read_keys(row, i, n, keys);
-    for (int64_t k = 0; k < n; ++k) taken_.push_back({keys[k], i + k});
-  }
+  int64_t start = std::min(length_, std::max(kPart, 2 * keep));
+  if (start <= kPart) take_groups<Key>(row, start, keep);
+  else take_all(row, start);
   uint64_t limit = drop_worse();
   for (int64_t i = start; i < length_; i += kBlock) {
     int64_t n = std::min(kBlock, length_ - i), count = 0;
@@ -132,7 +151,7 @@ void RowSorter::bisect(const void* row, std::span<const int64_t> ranks, Ranked* 
 template <class Key>
 void RowSorter::take_many(const void* row, int64_t keep) {
   if (sizeof(Key) > 4 && length_ < kBinsFrom) {
-    take_all(row);
+    take_all(row, length_);
     std::nth_element(taken_.begin(), taken_.begin() + keep - 1, taken_.end());
     taken_.resize(size_t(keep));
     return std::sort(taken_.begin(), taken_.end());
@@ -163,7 +182,7 @@ std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
     if (wide) take_many<uint64_t>(row, keep);
     else take_many<uint32_t>(row, keep);
   } else {
-    KeyBounds bounds = take_all(row);
+    KeyBounds bounds = take_all(row, length_);
     if (length_ > 0) sort(taken_, spare_, bounds);
   }
   return std::span(taken_).first(size_t(keep));
@@ -189,7 +208,9 @@ void RowSorter::at_ranks_of(const void* row, std::span<const int64_t> ranks, Ran
     taken_.clear();
     for (int64_t i = 0; i < length_; ++i)
       if (size_t(Key(keys[i] - least) >> shift) == bin) taken_.push_back({keys[i], i});
-    pick_ranks(taken_, before, ranks.subspan(r, end - r), out + r);
+    if (shift > 0) pick_ranks(taken_, before, ranks.subspan(r, end - r), out + r);
+    else  // equals, which are in order
+      for (size_t i = r; i < end; ++i) out[i] = taken_[size_t(ranks[i] - before)];
     r = end;
   }
 }
@@ -214,7 +235,7 @@ void RowSorter::at_ranks(const void* row, std::span<const int64_t> ranks, Ranked
   } else if (length_ < kBinsFrom && ranks.size() <= kFewRanks && dtype_size(dtype_) <= 4) {
     bisect(row, ranks, out);
   } else if (length_ < kBinsFrom) {
-    take_all(row);
+    take_all(row, length_);
     pick_ranks(taken_, 0, ranks, out);
   } else if (dtype_size(dtype_) > 4) {
     at_ranks_of<uint64_t>(row, ranks, out);

@@ -60,9 +60,12 @@ class RowSorter {
   Ranked mode(const void* row);
 
  private:
-  KeyBounds take_all(const void* row);  // of all keys
+  // The first elements, and the bounds of their keys.
+  KeyBounds take_all(const void* row, int64_t length);
   template <class Key>
   KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
+  template <class Key>
+  void take_groups(const void* row, int64_t n, int64_t keep);
   template <class Key>
   void take_few(const void* row, int64_t keep);
   template <class Key>
