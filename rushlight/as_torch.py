@@ -109,10 +109,12 @@ class _SecondName(Loader, MetaPathFinder):
 
 def _inside(name: str) -> object:
     """A name of torch._C that the native core does not have."""
-    insides = importlib.import_module("rushlight._insides")
-    if not hasattr(insides, name):
-        raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
-    return getattr(insides, name)
+    # Programs ask all that torch holds for its __module__, while an import would add to that.
+    if not name.startswith("__"):
+        insides = importlib.import_module("rushlight._insides")
+        if hasattr(insides, name):
+            return getattr(insides, name)
+    raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
 
 
 def _install() -> None:

@@ -51,6 +51,20 @@ def test_modules_have_a_second_name(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("__main__ ['--epochs', '3']\n", "")
 
 
+def test_asking_all_that_torch_holds_imports_nothing(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+
+        homes = [getattr(value, "__module__", None) for value in vars(torch).values()]
+        assert not hasattr(torch._C, "__module__") and torch._C._has_mps is False
+        print("torch" in homes)
+        """,
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_functions_stay_when_their_module_has_the_same_name(tmp_path: Path) -> None:
     done = run(
         tmp_path,
