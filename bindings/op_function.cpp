@@ -73,7 +73,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         const Extras& extras = call.extras();
         Result result;
         try {
-          if (extras.out) return run_op_into(*entry, call.values(), extras.out);
+          if (extras.out) return run_op_into(*entry, call.values(), extras);
           result = run_op(*entry, call.values(), self->inplace);
         } catch (Error& error) {
           // The op that failed may be one that this is made of, which the user did not call. Of our
