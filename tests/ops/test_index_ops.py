@@ -297,6 +297,15 @@ def test_unique_consecutive_keeps_later_repeats() -> None:
     )
 
 
+def test_unique_has_a_history_without_a_derivative() -> None:
+    x = torch.tensor([1.0, 2.0, 1.0], requires_grad=True)
+    for op in (torch.unique, torch.unique_consecutive):
+        values, counts = op(x, return_counts=True)
+        assert values.requires_grad and not counts.requires_grad
+        with pytest.raises(NotImplementedError, match="is not implemented"):
+            (values.sum() + x.sum()).backward()
+
+
 def test_an_index_may_be_what_is_written() -> None:
     x = torch.tensor([2, 0, 1])
     x[x] = torch.tensor([10, 20, 30])
