@@ -56,6 +56,11 @@ def _fractional_max_pool(
 ) -> tuple[Tensor, Tensor]:
     name = f"fractional_max_pool{dims}d"
     batch = _batched(dims, name, input)
+    if 0 in input.shape[1:]:
+        raise RuntimeError(
+            f"{name}: Expected input to have non-zero size for non-batch dimensions, but got "
+            f"{tuple(input.shape)}."
+        )
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
