@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rushlight import _C, Tensor, zeros_like
+from rushlight._functorch.vmap import _read_out_dims
 from rushlight._grad_mode import no_grad
 from rushlight.autograd.function import Function, FunctionCtx
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["VmapInfo", "apply_lifted"]
 
@@ -80,10 +82,10 @@ def _apply_to_samples(
             )
         size, randomness = _C._level_info(level)
         outputs, out_dims = cls.vmap(VmapInfo(size, randomness), in_dims, *values)
-    if not isinstance(outputs, tuple):
-        return _lift(outputs, out_dims, level)
-    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
-    return tuple(_lift(o, d, level) for o, d in zip(outputs, dims, strict=True))
+    leaves, spec = tree_flatten(outputs)  # an operator of a program returns lists, too
+    dims = _read_out_dims(spec, out_dims, cls.__name__)
+    lifted = [_lift(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)]
+    return tree_unflatten(lifted, spec)
 
 
 def _lift(output: Any, dim: int | None, level: int) -> Any:

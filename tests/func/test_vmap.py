@@ -393,3 +393,48 @@ def test_a_tensor_inside_is_no_data_of_another() -> None:
 def test_a_tensor_inside_is_copied() -> None:
     copied = torch.func.vmap(lambda a: copy.deepcopy(a) * 2)(torch.ones(2, 3))
     assert copied.tolist() == [[2, 2, 2]] * 2
+
+
+@pytest.mark.parametrize("op", [torch.mm, torch.dot])
+def test_products_want_samples_of_their_rank(op: Any) -> None:
+    for shapes in (((2,), (2, 2)), ((2, 2), (2,)), ((3, 2, 2), (2, 2)), ((3, 2, 2), (3, 2, 2))):
+        with pytest.raises(RuntimeError, match="D tensors expected"):
+            vmap(op)(*(batch(*shape) for shape in shapes))
+    with pytest.raises(RuntimeError, match="D tensors expected"):
+        vmap(op, in_dims=(0, None))(batch(), torch.ones(3, 3))
+
+
+class Taken(torch.autograd.Function):
+    """One element, by default that at 1."""
+
+    @staticmethod
+    def forward(x: Any, place: int = 1) -> Any:
+        return x[place]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, ctx.place = inputs
+        ctx.shape = x.shape
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        result = grad.new_zeros(ctx.shape)
+        result[ctx.place] = grad
+        return result, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any, _: Any) -> Any:
+        return tangent[ctx.place]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any, place: Any) -> Any:
+        assert in_dims == (0, None)
+        return Taken.apply(x.movedim(0, 1), place), 0
+
+
+def test_a_function_of_the_program_has_its_defaults() -> None:
+    x = batch(4)
+    assert torch.equal(vmap(Taken.apply)(x), x[:, 1])
+    assert torch.equal(vmap(lambda row: Taken.apply(row, place=2))(x), x[:, 2])
+    assert torch.equal(jvp(Taken.apply, (x[0],), (x[1],))[1], x[1, 1])
+    assert torch.equal(grad(Taken.apply)(x[0]), torch.eye(4, dtype=x.dtype)[1])
