@@ -131,6 +131,35 @@ def test_samples_are_computed_by_the_registered_rule() -> None:
     torch.testing.assert_close(jacobian, torch.diag(2 * x[0].cos()))
 
 
+@library.custom_op("tests::pieces", mutates_args=())
+def pieces(x: Tensor, count: int) -> tuple[list[Tensor], int]:
+    return [piece.clone() for piece in x.tensor_split(count)], count
+
+
+@pieces.register_vmap
+def _(info: Any, in_dims: Any, x: Tensor, count: int) -> Any:
+    parts = x.movedim(in_dims[0], 0).tensor_split(count, 1)
+    return ([part.clone() for part in parts], count), ([0] * count, None)
+
+
+pieces.register_autograd(lambda ctx, grads, _: (torch.cat(grads), None))
+
+
+def test_results_may_hold_lists_of_tensors() -> None:
+    x = torch.arange(4.0, requires_grad=True)
+    (first, second), count = pieces(x, 2)
+    assert count == 2
+    (first.sum() + second.sum() * 3).backward()
+    assert x.grad.tolist() == [1, 1, 3, 3]
+    samples = torch.arange(12.0).reshape(3, 4)
+    parts, count = torch.vmap(lambda row: pieces(row, 2), out_dims=(0, None))(samples)
+    assert count == 2
+    assert [part.tolist() for part in parts] == [
+        samples[:, :2].tolist(),
+        samples[:, 2:].tolist(),
+    ]
+
+
 def test_shapes_need_no_values() -> None:
     assert scaled_sine(torch.ones(2, 3, device="meta")).shape == (2, 3)
     with pytest.raises(NotImplementedError, match="Register one with register_fake"):
