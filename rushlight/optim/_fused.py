@@ -140,6 +140,12 @@ class FusedOptimizer(Optimizer):
                 params, grads = self._without_sparse(group, params, grads)
             if not params:
                 continue
+            if group.get("fused") and params[0].is_meta:
+                raise RuntimeError(
+                    f"{type(self).__name__}: `fused=True` requires all the params to be floating "
+                    "point Tensors of supported devices, but they are on meta. Give the module "
+                    "memory by to_empty."
+                )
             if group.get("differentiable"):
                 with rl.enable_grad():
                     self._step_recorded(group, params, grads)

@@ -466,6 +466,15 @@ def test_options_that_may_not_be_tensors(cls, options, message) -> None:
         cls([parameter()], **options)
 
 
+@pytest.mark.parametrize("cls", [SGD, Adam, AdamW])
+def test_a_fused_step_wants_memory(cls) -> None:
+    param = torch.nn.Parameter(torch.ones(2, device="meta"))
+    param.grad = torch.ones(2, device="meta")
+    cls([param]).step()
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params"):
+        cls([param], fused=True).step()
+
+
 @pytest.mark.parametrize(("cls", "options"), [(SGD, {"momentum": 0.9}), (Adam, {})])
 def test_complex_parameters_are_pairs_of_real_ones(cls, options) -> None:
     pairs = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.float64)
