@@ -214,7 +214,7 @@ def test_functions_in_python_can_be_taken_over() -> None:
 
 
 class Redispatched(torch.Tensor):
-    calls: list[str] = []
+    calls: ClassVar[list[str]] = []
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
