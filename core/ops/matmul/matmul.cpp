@@ -374,9 +374,12 @@ The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are or
     check_dim(vec1, "vec1", 1);
     check_dim(vec2, "vec2", 1);
     DType dtype = promote(input.dtype(), promote(vec1.dtype(), vec2.dtype()));
-    for (const Scalar& factor : {beta, alpha})
+    for (const Scalar& factor : {beta, alpha}) {
       CHECK(!is_integral(dtype) || factor.is_integral(), "For integral input tensors, beta and "
             "alpha must not be a floating point number, got ", factor, ".");
+      CHECK(factor.kind() != Scalar::Kind::kBool || is_bool(dtype), "Boolean beta and alpha are "
+            "only supported for Boolean results.");
+    }
     Tensor column = unsqueeze(vec1, 1);
     if (is_bool(dtype) || is_number(beta, 0))
       return add_scaled(cast(input, dtype), cast(column * vec2, dtype), beta, alpha);
