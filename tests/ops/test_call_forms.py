@@ -156,6 +156,9 @@ def test_numbers_beside_products_of_integers_are_cut_off() -> None:
     assert torch.addmm(a, a, a, alpha=0.6, beta=0.2).tolist() == [[0, 0], [0, 0]]
     with pytest.raises(RuntimeError, match="must not be a floating point number"):
         torch.addr(a, a[0], a[0], alpha=1.7)
+    for name in ("alpha", "beta"):
+        with pytest.raises(RuntimeError, match="only supported for Boolean results"):
+            torch.addr(a, a[0], a[0], **{name: True})
 
 
 def test_sums_of_small_integers_count_in_int64() -> None:
