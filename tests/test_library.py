@@ -292,6 +292,10 @@ def test_mistakes_in_definitions_say_what_is_wrong() -> None:
         library.custom_op("name", mutates_args=())(scaled_sine._init_fn)
     with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
         library.custom_op("tests::a", mutates_args=())(lambda x: x)
+    with pytest.raises(ValueError, match="must be a sequence of names or the string 'unknown'"):
+        library.custom_op("tests::a", mutates_args="x")(scaled_sine._init_fn)
+    with pytest.raises(ValueError, match="the op mutates {'x'}"):
+        library.custom_op("tests::a", mutates_args=(), schema="(Tensor(a!) x) -> ()")(torch.sin)
     with pytest.raises(ValueError, match="in mutates_args were not found"):
         library.custom_op("tests::a", mutates_args=("y",))(scaled_sine._init_fn)
     with pytest.raises(RuntimeError, match="operator tests::nothing does not exist"):

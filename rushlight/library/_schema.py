@@ -306,6 +306,11 @@ def infer(function: Callable[..., Any], mutates_args: str | Iterable[str]) -> Sc
     signature = inspect.signature(function, eval_str=True)
     where = f"Got func with signature {signature}"
     unknown = mutates_args == "unknown"
+    if isinstance(mutates_args, str) and not unknown:
+        raise ValueError(
+            "infer_schema(func): mutates_args must be a sequence of names or the string 'unknown', "
+            f"not {mutates_args!r}."
+        )
     written = set() if unknown else set(mutates_args)
     parameters = []
     for name, parameter in signature.parameters.items():
