@@ -101,6 +101,7 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
     notes = _Notes()
     kept: list[Tensor] = []
     places: list[tuple[str, int] | None] = []
+    shapes: list[Any] = []  # of each argument of a sample
 
     class OverSamples(Function):
         generate_vmap_rule = True  # for a vmap around this one
@@ -108,6 +109,7 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
         @staticmethod
         def forward(*args: Any) -> Any:
             def run(*samples: Any) -> Any:
+                shapes[:] = [getattr(sample, "shape", None) for sample in samples]
                 output = cls.forward(*samples)
                 cls.setup_context(notes, samples, output)
                 several = output if isinstance(output, tuple) else (output,)
@@ -138,7 +140,7 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
                 found = cls.backward(ctx.notes, *_restored(ctx, grads, samples))
                 several = found if isinstance(found, tuple) else (found,)
                 wanted[:] = [i for i, g in enumerate(several) if g is not None]
-                return tuple(several[i] for i in wanted)
+                return tuple(_summed_to(several[i], shapes[i]) for i in wanted)
 
             given = [g for g in grads if g is not None]
             found = vmap(run, in_dims=ctx.dims + (0,) * len(given))(*ctx.saved_tensors, *given)
@@ -159,6 +161,11 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
 
     OverSamples.__name__ = cls.__name__
     return OverSamples
+
+
+def _summed_to(gradient: Tensor, shape: Any) -> Tensor:
+    """A gradient in the shape of its input, which may have been broadcast."""
+    return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
 
 
 def _saved(notes: _Notes) -> tuple[Tensor | None, ...]:
