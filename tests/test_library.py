@@ -145,9 +145,31 @@ def _(info: Any, in_dims: Any, x: Tensor, count: int) -> Any:
 pieces.register_autograd(lambda ctx, grads, _: (torch.cat(grads), None))
 
 
+def test_backward_is_told_which_arguments_want_gradients() -> None:
+    seen = []
+
+    @library.custom_op("tests::weighed", mutates_args=())
+    def weighed(xs: Sequence[Tensor], y: Tensor, *, factor: float = 2.0) -> Tensor:
+        return sum(x * y * factor for x in xs)
+
+    def setup_context(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        seen.append(ctx.needs_input_grad)
+        ctx.xs, ctx.y = inputs
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        seen.append(ctx.needs_input_grad)
+        return [grad * ctx.y * 2 if needs else None for needs in ctx.needs_input_grad[0]], None
+
+    weighed.register_autograd(backward, setup_context=setup_context)
+    x, z, y = torch.ones(2), torch.ones(2, requires_grad=True), torch.full((2,), 3.0)
+    weighed([x, z], y).sum().backward()
+    assert seen == [([False, True], False)] * 2
+    assert z.grad.tolist() == [6, 6]
+
+
 def test_results_may_hold_lists_of_tensors() -> None:
     x = torch.arange(4.0, requires_grad=True)
-    (first, second), count = pieces(x, 2)
+    (first, second), count = pieces(x, np.int64(2))
     assert count == 2
     (first.sum() + second.sum() * 3).backward()
     assert x.grad.tolist() == [1, 1, 3, 3]

@@ -7,6 +7,7 @@ lists as arguments of their own.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -245,10 +246,11 @@ class _Recorded(Function):
             return
         args, kwargs = call.op.arguments(call.grouped(leaves))
         output = call.result(output)
-        if kwargs:
-            setup(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=output)
-        else:
-            setup(ctx=ctx, inputs=args, output=output)
+        with _needs_by_argument(ctx, call):
+            if kwargs:
+                setup(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=output)
+            else:
+                setup(ctx=ctx, inputs=args, output=output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -261,7 +263,8 @@ class _Recorded(Function):
             )
         of_result = call.result(grads)
         several = of_result if isinstance(of_result, tuple) else (of_result,)
-        found = call.op.gradient[0](ctx, *several)
+        with _needs_by_argument(ctx, call):
+            found = call.op.gradient[0](ctx, *several)
         gradients = found if isinstance(found, tuple) else (found,)
         parameters = call.op._schema.parameters
         counts = [c for c, p in zip(call.counts, parameters, strict=True) if not p.keyword_only]
@@ -289,6 +292,18 @@ class _Recorded(Function):
         args, kwargs = call.op.arguments(call.grouped(leaves))
         dims, _ = call.op.arguments(call.grouped(in_dims[1:]))
         return call.op.over_samples(info, dims, *args, **kwargs)
+
+
+@contextmanager
+def _needs_by_argument(ctx: Any, call: _Call) -> Iterator[None]:
+    """Lets ctx.needs_input_grad say of the arguments what it says of the leaves, after the call."""
+    of_leaves = ctx.needs_input_grad
+    by_place = sum(not parameter.keyword_only for parameter in call.op._schema.parameters)
+    ctx.needs_input_grad = tuple(call.grouped(of_leaves[1:])[:by_place])
+    try:
+        yield
+    finally:
+        ctx.needs_input_grad = of_leaves
 
 
 def operator_of(op: Any) -> Operator:

@@ -12,6 +12,7 @@ import re
 import types
 import typing
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import rushlight as rl
@@ -39,9 +40,9 @@ _NAMES: dict[Any, str] = {
 # What a value of a type is; a type that is not here takes anything.
 _CLASSES: dict[str, Any] = {
     "Tensor": Tensor,
-    "SymInt": int,
-    "int": int,
-    "float": (int, float),
+    "SymInt": Integral,  # NumPy's, too
+    "int": Integral,
+    "float": Real,
     "bool": bool,
     "str": str,
     "Scalar": (int, float, bool, complex),
