@@ -188,8 +188,7 @@ def test_the_others_may_get_time_to_end(grace_period: float | None, caplog: Any)
     )
     assert context is not None
     with pytest.raises(mp.ProcessRaisedException, match="number one"):
-        while not context.join(grace_period=grace_period):
-            pass
+        context.join(grace_period=grace_period)
     assert finished.item() == (grace_period is not None)
     assert ("via signal SIGTERM" in caplog.text) == (grace_period is None)
 
