@@ -258,6 +258,19 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
         " and out on ", out.device(), ". Pass out on the device of the inputs.");
 }
 
+// What is asked for of the result must be so of `out`.
+void check_asked(const OpEntry& entry, const Value* values, const Tensor& out, Layout layout) {
+  const char* op = entry.schema.name_text;
+  const int device = entry.schema.index_of("device");
+  auto* asked = device < 0 ? nullptr : std::get_if<Device>(&values[device]);
+  bool is_there = !asked || (asked->type == out.device().type &&
+                             (!asked->has_index() || *asked == out.device()));
+  CHECK(is_there, op, ": device ", *asked, " does not match device ", out.device(),
+        " of out. Leave device out.");
+  CHECK(layout == Layout::strided || layout == layout_of(out), op, ": layout ", layout_name(layout),
+        " does not match layout ", layout_name(layout_of(out)), " of out. Leave layout out.");
+}
+
 // The arguments of a call that writes to `out`: an op with an argument `dtype` computes in that of
 // `out`. `own` has room for them.
 const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor& out, Value* own) {
@@ -293,7 +306,8 @@ PyObject* named_out(const OpEntry& entry, PyObject* out) {
 
 }  // namespace
 
-PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) {
+PyObject* run_op_into(const OpEntry& entry, const Value* values, const Extras& extras) {
+  PyObject* out = extras.out;
   const char* op = entry.schema.name_text;
   refuse_to_record(weigh(entry, values).recorded, op);
   const Tensor* target = is_tensor(out) ? &unwrap(out) : nullptr;
@@ -305,6 +319,7 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
       return Py_NewRef(out);
     }
     check_rewrite(*target, false);
+    check_asked(entry, values, *target, extras.layout);
     values = in_dtype_of(entry, values, *target, own.data());
   }
   Result result = run_op(entry, values, false, target);
@@ -312,6 +327,7 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, PyObject* out) 
     const Tensor& into = expect_tensor(out, "argument 'out'");
     check_out_device(entry, into, *one);
     write_out(entry, into, in_shape_of(entry, into, *one));
+    if (extras.requires_grad) set_requires_grad(into, true);
   } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
     CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
           op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");

@@ -2,6 +2,8 @@
 //
 // torch.add is an OpFunction, Tensor.add an OpMethod: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
+#include <algorithm>
+
 #include "bindings/op_call.h"
 #include "bindings/override.h"
 #include "bindings/parser.h"
@@ -49,6 +51,22 @@ std::string said_of(const PyOpFunction& self, const Misfit& nearest) {
   return text;
 }
 
+// The result for arguments in the order of early versions; null and no Python error for others.
+PyObject* call_in_old_order(const PyOpFunction& self, PyObject* const* args, Py_ssize_t nargs,
+                            PyObject* keywords) {
+  constexpr std::string_view sums[] = {"addmm", "addmv", "addbmm", "baddbmm", "addr"};
+  bool fits = nargs == 4 || nargs == 5;
+  if (!fits || !std::ranges::count(sums, (*self.overloads)[0]->schema.name)) return nullptr;
+  Ref given(checked(PyTuple_New(nargs))), options(checked(PyDict_New()));
+  for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i)
+    checked(PyDict_SetItem(options.get(), PyTuple_GET_ITEM(keywords, i), args[nargs + i]));
+  Ref module(checked(PyImport_ImportModule("rushlight._old_order")));
+  Ref result(checked(
+      PyObject_CallMethod(module.get(), "in_old_order", "OOO", &self, given.get(), options.get())));
+  return result.get() == Py_NotImplemented ? nullptr : result.release();
+}
+
 // np.max(t, axis=0) calls t.max(axis=0, out=None), and wants the values alone.
 bool is_numpys(Py_ssize_t nargs, PyObject* keywords) {
   if (nargs != 1 || !keywords || PyTuple_GET_SIZE(keywords) < 2) return false;
@@ -73,7 +91,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         const Extras& extras = call.extras();
         Result result;
         try {
-          if (extras.out) return run_op_into(*entry, call.values(), extras.out);
+          if (extras.out) return run_op_into(*entry, call.values(), extras);
           result = run_op(*entry, call.values(), self->inplace);
         } catch (Error& error) {
           // The op that failed may be one that this is made of, which the user did not call. Of our
@@ -91,6 +109,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
     }
     // Objects of other classes may take over an op that cannot read them.
     if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
+    if (PyObject* result = call_in_old_order(*self, args, nargs, keywords)) return result;
     PyErr_SetString(PyExc_TypeError, (*self->name + "(): " + said_of(*self, nearest)).c_str());
     return nullptr;
   });

@@ -42,7 +42,7 @@ def unique(
 def _unique_slices(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     """Numbers the slices along dim in their order, taking one position after the other."""
     rank = _C._unique
-    rows = input.movedim(dim, 0)
+    rows = input.detach().movedim(dim, 0)
     rows = rows.reshape(rows.shape[0], math.prod(rows.shape[1:]))
     numbers = rows.new_zeros(len(rows), dtype=_C.int64)
     for column in rows.unbind(1):

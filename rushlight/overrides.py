@@ -6,10 +6,12 @@ be taken over as a whole ask has_torch_function and call handle_torch_function.
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from inspect import isroutine, signature
+from types import FunctionType
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -36,6 +38,7 @@ __all__ = [
     "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -110,6 +113,57 @@ class BaseTorchFunctionMode(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+class _Hop(threading.local):
+    """Whether the next function in Python that asks on this thread is told that none takes over."""
+
+    skips = False
+
+
+_hop = _Hop()
+
+
+def _is_skipped() -> bool:
+    skips, _hop.skips = _hop.skips, False
+    return skips
+
+
+def redispatch_function(
+    func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+) -> Any:
+    """Runs a function without asking for it; what it is made of asks as ever.
+
+    Args:
+        func, types, args, kwargs: what __torch_function__ was told.
+
+    Returns:
+        What func returns: a plain tensor where it is one op.
+
+    Example:
+        >>> class Seen(torch.Tensor):
+        ...     names = []
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args, kwargs=None):
+        ...         cls.names.append(func.__name__)
+        ...         return torch.overrides.redispatch_function(func, types, args, kwargs)
+        >>> type(torch.nn.functional.glu(torch.ones(2).as_subclass(Seen))) is torch.Tensor
+        True
+        >>> Seen.names[0]
+        'glu'
+    """
+    kwargs = kwargs or {}
+    body = getattr(func, "__wrapped__", None)
+    if body is not None and asks(func):
+        return body(*args, **kwargs)
+    if isinstance(func, FunctionType) and func not in told_of():
+        _hop.skips = True
+        try:
+            return func(*args, **kwargs)
+        finally:
+            _hop.skips = False
+    with DisableTorchFunctionSubclass():
+        return func(*args, **kwargs)
+
+
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Returns whether the class of one of the arguments takes over functions.
 
@@ -119,17 +173,17 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         >>> torch.overrides.has_torch_function((torch.ones(1), torch.ones(1).as_subclass(Logged)))
         True
     """
-    return _C._has_torch_function(tuple(relevant_args))
+    return not _is_skipped() and _C._has_torch_function(tuple(relevant_args))
 
 
 def has_torch_function_unary(obj: Any) -> bool:
     """Returns whether the class of an object takes over functions."""
-    return _C._has_torch_function((obj,))
+    return not _is_skipped() and _C._has_torch_function((obj,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
     """Returns whether the class of one of the arguments takes over functions."""
-    return _C._has_torch_function(args)
+    return not _is_skipped() and _C._has_torch_function(args)
 
 
 def handle_torch_function(

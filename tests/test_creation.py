@@ -217,6 +217,19 @@ def test_another_dtype_than_that_of_out_is_refused() -> None:
             make(2, dtype=torch.float64, out=torch.zeros(2))
 
 
+def test_another_layout_or_device_than_that_of_out_is_refused() -> None:
+    for make in (torch.zeros, torch.arange, torch.rand, torch.eye, torch.empty):
+        for name, value in (("layout", torch.sparse_coo), ("device", "meta")):
+            with pytest.raises(RuntimeError, match=f"{name} .* does not match {name} .* of out"):
+                make(2, out=torch.zeros(2), **{name: value})
+
+
+def test_what_is_made_in_out_may_require_grad() -> None:
+    out = torch.zeros(2)
+    assert torch.ones(2, out=out, requires_grad=True) is out
+    assert out.requires_grad
+
+
 def test_sequences_fill_out_of_any_shape() -> None:
     for make in (
         lambda out: torch.arange(0, 4, out=out),

@@ -131,6 +131,57 @@ def test_samples_are_computed_by_the_registered_rule() -> None:
     torch.testing.assert_close(jacobian, torch.diag(2 * x[0].cos()))
 
 
+@library.custom_op("tests::pieces", mutates_args=())
+def pieces(x: Tensor, count: int) -> tuple[list[Tensor], int]:
+    return [piece.clone() for piece in x.tensor_split(count)], count
+
+
+@pieces.register_vmap
+def _(info: Any, in_dims: Any, x: Tensor, count: int) -> Any:
+    parts = x.movedim(in_dims[0], 0).tensor_split(count, 1)
+    return ([part.clone() for part in parts], count), ([0] * count, None)
+
+
+pieces.register_autograd(lambda ctx, grads, _: (torch.cat(grads), None))
+
+
+def test_backward_is_told_which_arguments_want_gradients() -> None:
+    seen = []
+
+    @library.custom_op("tests::weighed", mutates_args=())
+    def weighed(xs: Sequence[Tensor], y: Tensor, *, factor: float = 2.0) -> Tensor:
+        return sum(x * y * factor for x in xs)
+
+    def setup_context(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        seen.append(ctx.needs_input_grad)
+        ctx.xs, ctx.y = inputs
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        seen.append(ctx.needs_input_grad)
+        return [grad * ctx.y * 2 if needs else None for needs in ctx.needs_input_grad[0]], None
+
+    weighed.register_autograd(backward, setup_context=setup_context)
+    x, z, y = torch.ones(2), torch.ones(2, requires_grad=True), torch.full((2,), 3.0)
+    weighed([x, z], y).sum().backward()
+    assert seen == [([False, True], False)] * 2
+    assert z.grad.tolist() == [6, 6]
+
+
+def test_results_may_hold_lists_of_tensors() -> None:
+    x = torch.arange(4.0, requires_grad=True)
+    (first, second), count = pieces(x, np.int64(2))
+    assert count == 2
+    (first.sum() + second.sum() * 3).backward()
+    assert x.grad.tolist() == [1, 1, 3, 3]
+    samples = torch.arange(12.0).reshape(3, 4)
+    parts, count = torch.vmap(lambda row: pieces(row, 2), out_dims=(0, None))(samples)
+    assert count == 2
+    assert [part.tolist() for part in parts] == [
+        samples[:, :2].tolist(),
+        samples[:, 2:].tolist(),
+    ]
+
+
 def test_shapes_need_no_values() -> None:
     assert scaled_sine(torch.ones(2, 3, device="meta")).shape == (2, 3)
     with pytest.raises(NotImplementedError, match="Register one with register_fake"):
@@ -263,6 +314,10 @@ def test_mistakes_in_definitions_say_what_is_wrong() -> None:
         library.custom_op("name", mutates_args=())(scaled_sine._init_fn)
     with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
         library.custom_op("tests::a", mutates_args=())(lambda x: x)
+    with pytest.raises(ValueError, match="must be a sequence of names or the string 'unknown'"):
+        library.custom_op("tests::a", mutates_args="x")(scaled_sine._init_fn)
+    with pytest.raises(ValueError, match="the op mutates {'x'}"):
+        library.custom_op("tests::a", mutates_args=(), schema="(Tensor(a!) x) -> ()")(torch.sin)
     with pytest.raises(ValueError, match="in mutates_args were not found"):
         library.custom_op("tests::a", mutates_args=("y",))(scaled_sine._init_fn)
     with pytest.raises(RuntimeError, match="operator tests::nothing does not exist"):

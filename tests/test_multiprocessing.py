@@ -173,6 +173,26 @@ def test_a_failing_process_ends_the_others() -> None:
     assert time.monotonic() - started < 30
 
 
+def fail_or_finish(i: int, finished: torch.Tensor) -> None:
+    if i == 1:
+        raise ValueError("number one")
+    time.sleep(0.5)
+    finished += 1
+
+
+@pytest.mark.parametrize("grace_period", [None, 20])
+def test_the_others_may_get_time_to_end(grace_period: float | None, caplog: Any) -> None:
+    finished = torch.zeros(1).share_memory_()
+    context = mp.start_processes(
+        fail_or_finish, (finished,), nprocs=2, join=False, start_method="fork"
+    )
+    assert context is not None
+    with pytest.raises(mp.ProcessRaisedException, match="number one"):
+        context.join(grace_period=grace_period)
+    assert finished.item() == (grace_period is not None)
+    assert ("via signal SIGTERM" in caplog.text) == (grace_period is None)
+
+
 def write(i: int, into: torch.Tensor) -> None:
     into[i] = i + 1
 

@@ -213,6 +213,31 @@ def test_functions_in_python_can_be_taken_over() -> None:
     assert triple(2) == 6 and double(2) == 4
 
 
+class Redispatched(torch.Tensor):
+    calls: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+        cls.calls.append(func.__name__)
+        return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+
+def test_what_a_redispatched_function_calls_is_taken_over() -> None:
+    def double_and_one(x: Any) -> Any:
+        if torch.overrides.has_torch_function((x,)):
+            return torch.overrides.handle_torch_function(double_and_one, (x,), x)
+        return x.mul(2) + 1
+
+    x = torch.ones(2).as_subclass(Redispatched)
+    Redispatched.calls.clear()
+    assert type(double_and_one(x)) is torch.Tensor
+    assert Redispatched.calls == ["double_and_one", "mul"]
+    Redispatched.calls.clear()
+    assert type(torch.nn.functional.softmin(x, 0)) is torch.Tensor
+    assert Redispatched.calls[0] == "softmin" and len(Redispatched.calls) > 1
+    assert len(x) == 2 and x.shape == (2,) and type(copy.deepcopy(x)) is Redispatched
+
+
 def test_history_goes_through_as_subclass() -> None:
     x = torch.arange(3.0, requires_grad=True)
     y = x.as_subclass(Sub)

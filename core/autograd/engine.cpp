@@ -78,6 +78,11 @@ struct Capture {
 
 std::atomic<int64_t> walk_count{0};
 
+// Whether a gradient has samples of a vmap, which a tensor from outside has no place for.
+bool is_batched(const Tensor& grad) {
+  return is_lifted(grad) && level_of(grad).kind == LevelKind::batch;
+}
+
 // A gradient becomes, or is added to, the .grad of the tensor that keeps it.
 void keep_grads(NodeHooks& hooks, const std::vector<Tensor>& grads) {
   static std::mutex sum_mutex;  // backward may run in several threads
@@ -90,6 +95,7 @@ void keep_grads(NodeHooks& hooks, const std::vector<Tensor>& grads) {
     Tensor tensor = keeper.tensor->lock();
     const Tensor& grad = grads[keeper.slot];
     if (!tensor.defined() || !grad.defined()) continue;
+    if (is_batched(grad) && !is_lifted(tensor)) continue;
     AutogradMeta& meta = get_meta(tensor);
     Tensor before;  // freed after the lock: a gradient may have a Python object
     std::lock_guard lock(sum_mutex);

@@ -172,7 +172,7 @@ class DualCall {
     return levels;
   }
 
-  // The gradient of the gradient.
+  // The gradient of the gradient; zero where no gradient depends on the one of the result.
   std::vector<Tensor> twice(Node& node, const NodePtr& source, const std::vector<Tensor>& results) {
     std::vector<Tensor> directions, inputs, roots, grads, tangents(results.size());
     std::vector<Level> levels = levels_of_values();
@@ -193,12 +193,17 @@ class DualCall {
         grads.push_back(tangent);
       }
     }
-    if (roots.empty()) return tangents;
+    if (!std::ranges::any_of(node.edges, [](const Edge& edge) { return bool(edge.node); }))
+      return tangents;
+    std::vector<Tensor> found(inputs.size());
     BackwardOptions options{
         .create_graph = is_grad_enabled(), .accumulate = false, .newer_than = source->sequence};
-    std::vector<Tensor> found = run_backward(roots, grads, inputs, options);
-    for (size_t k = 0, i = 0; k < results.size(); ++k)
-      if (directions[k].defined()) tangents[k] = found[i++];
+    if (!roots.empty()) found = run_backward(roots, grads, inputs, options);
+    for (size_t k = 0, i = 0; k < results.size(); ++k) {
+      if (!directions[k].defined()) continue;
+      tangents[k] = found[i].defined() ? found[i] : zeros_like(results[k]);
+      ++i;
+    }
     return tangents;
   }
 

@@ -6,11 +6,12 @@
 namespace rushlight {
 namespace {
 
-// The product of the factors of a cell but this one: `rest` is the product of those that are not 0.
-Tensor product_of_others(const Tensor& factor, const Tensor& zeros, const Tensor& rest) {
+// The product of the factors of a cell but this one: `product` is that of all, `rest` that of those
+// that are not 0. The quotient of a product that is 0 has a derivative of its own.
+Tensor product_of_others(const Tensor& factor, const Tensor& zeros, const Tensor& product,
+                         const Tensor& rest) {
   Tensor is_zero = factor == 0;
-  Tensor quotient = rest / select(is_zero, 1.0, factor);
-  return select(is_zero, select(zeros == 1, rest, 0.0), select(zeros == 0, quotient, 0.0));
+  return select(is_zero, select(zeros == 1, rest, 0.0), product / select(is_zero, 1.0, factor));
 }
 
 }  // namespace
@@ -33,8 +34,10 @@ OP(_scatter_product, "(Tensor input, int dim, Tensor index, Tensor src) -> Tenso
         call<"scatter_add_", Tensor>(counts, dim, index, cast(src == 0, DType::int64));
     Tensor rest = call<"_scatter_product", Tensor>(select(input == 0, 1.0, input), dim, index,
                                                    select(src == 0, 1.0, src));
-    Tensor of_src = product_of_others(src, gather(zeros, dim, index), gather(rest, dim, index));
-    return std::tuple(g * conj(product_of_others(input, zeros, rest)),
+    Tensor product = call<"_scatter_product", Tensor>(input, dim, index, src);
+    Tensor of_src = product_of_others(src, gather(zeros, dim, index), gather(product, dim, index),
+                                      gather(rest, dim, index));
+    return std::tuple(g * conj(product_of_others(input, zeros, product, rest)),
                       gather(g, dim, index) * conj(of_src));
   })),
 })

@@ -1,6 +1,7 @@
 // Owns what is found in sorted rows: places for values, membership, and different elements.
 #include "core/autograd/grad_mode.h"
 #include "core/ops/index/index.h"
+#include "core/ops/no_derivative.h"
 #include "core/ops/op.h"
 #include "core/ops/sort/sort.h"
 #include "core/tensor/tile_loop.h"
@@ -200,9 +201,7 @@ OP(_unique,
 
 Without `numbers` the second result has no meaning.)",
   .dtypes  = real,
-  .seen    = Seen::whole,
   .forward = [](const Tensor& input, bool numbers) {
-    GradModeGuard unrecorded(false);
     if (std::optional<Different> counted = count_integers(input, numbers)) return *counted;
     Sorted sorted = sort_rows(vector_of(input), 0, input.numel(), false);
     auto [values, runs, counts] =
@@ -213,6 +212,8 @@ Without `numbers` the second result has no meaning.)",
     index_put_(inverse, places, runs, false);
     return Different(values, view(inverse, input.sizes()), counts);
   },
+  .saves   = saves<>,
+  .grads   = grads(d<"input">([](TensorList, bool) { return no_derivative("input"); })),
 })
 
 OP(_unique_consecutive,
@@ -223,9 +224,7 @@ OP(_unique_consecutive,
 run of equal ones that each slice is in, and the lengths of the runs. NaN differs from all.
 
 Without `numbers` the second result has no meaning, without `lengths` the third.)",
-  .seen    = Seen::whole,
   .forward = [](const Tensor& input, bool numbers, bool lengths) {
-    GradModeGuard unrecorded(false);
     int64_t length = input.size(0);
     Device device = input.device();
     Tensor differs = empty(Shape{length}, DType::bool_, device);
@@ -249,6 +248,8 @@ Without `numbers` the second result has no meaning, without `lengths` the third.
     const Tensor at_starts[] = {starts};
     return Different(index(input, at_starts), runs, counts);
   },
+  .saves   = saves<>,
+  .grads   = grads(d<"input">([](TensorList, bool, bool) { return no_derivative("input"); })),
 })
 
 }  // namespace rushlight

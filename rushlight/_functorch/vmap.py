@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight import _C, Tensor
 from rushlight._dims import wrapped_dim
+from rushlight.random import get_rng_state, set_rng_state
 from rushlight.utils._pytree import (
     TreeSpec,
     _broadcast_to_and_flatten,
@@ -256,7 +257,12 @@ def vmap(
 
         if chunk_size is None or chunk_size >= size:
             return run(size, leaves)
-        results = [run(*chunk) for chunk in _split(leaves, dims, size, chunk_size)]
+        state = get_rng_state() if randomness == "same" else None
+        results = []
+        for chunk in _split(leaves, dims, size, chunk_size):
+            if state is not None:
+                set_rng_state(state)
+            results.append(run(*chunk))
         return _join(results, out_dims, _get_name(func))
 
     return vectorized

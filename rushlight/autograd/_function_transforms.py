@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rushlight import _C, Tensor, zeros_like
+from rushlight._functorch.vmap import _read_out_dims
 from rushlight._grad_mode import no_grad
 from rushlight.autograd.function import Function, FunctionCtx
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["VmapInfo", "apply_lifted"]
 
@@ -80,10 +82,10 @@ def _apply_to_samples(
             )
         size, randomness = _C._level_info(level)
         outputs, out_dims = cls.vmap(VmapInfo(size, randomness), in_dims, *values)
-    if not isinstance(outputs, tuple):
-        return _lift(outputs, out_dims, level)
-    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
-    return tuple(_lift(o, d, level) for o, d in zip(outputs, dims, strict=True))
+    leaves, spec = tree_flatten(outputs)  # an operator of a program returns lists, too
+    dims = _read_out_dims(spec, out_dims, cls.__name__)
+    lifted = [_lift(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)]
+    return tree_unflatten(lifted, spec)
 
 
 def _lift(output: Any, dim: int | None, level: int) -> Any:
@@ -99,6 +101,7 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
     notes = _Notes()
     kept: list[Tensor] = []
     places: list[tuple[str, int] | None] = []
+    shapes: list[Any] = []  # of each argument of a sample
 
     class OverSamples(Function):
         generate_vmap_rule = True  # for a vmap around this one
@@ -106,6 +109,7 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
         @staticmethod
         def forward(*args: Any) -> Any:
             def run(*samples: Any) -> Any:
+                shapes[:] = [getattr(sample, "shape", None) for sample in samples]
                 output = cls.forward(*samples)
                 cls.setup_context(notes, samples, output)
                 several = output if isinstance(output, tuple) else (output,)
@@ -136,7 +140,7 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
                 found = cls.backward(ctx.notes, *_restored(ctx, grads, samples))
                 several = found if isinstance(found, tuple) else (found,)
                 wanted[:] = [i for i, g in enumerate(several) if g is not None]
-                return tuple(several[i] for i in wanted)
+                return tuple(_summed_to(several[i], shapes[i]) for i in wanted)
 
             given = [g for g in grads if g is not None]
             found = vmap(run, in_dims=ctx.dims + (0,) * len(given))(*ctx.saved_tensors, *given)
@@ -157,6 +161,11 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
 
     OverSamples.__name__ = cls.__name__
     return OverSamples
+
+
+def _summed_to(gradient: Tensor, shape: Any) -> Tensor:
+    """A gradient in the shape of its input, which may have been broadcast."""
+    return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
 
 
 def _saved(notes: _Notes) -> tuple[Tensor | None, ...]:

@@ -283,6 +283,11 @@ def _bind(
 def _apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from rushlight.autograd._function_transforms import apply_lifted
 
+    has_defaults = bool(getattr(cls.forward, "__defaults__", None))
+    if cls.setup_context is not Function.setup_context and (kwargs or has_defaults):
+        values, names = _bind(cls.forward, args, kwargs)
+        by_place = len(values) - len(names)
+        args, kwargs = values[:by_place], dict(zip(names, values[by_place:], strict=True))
     return apply_lifted(cls, args, kwargs)
 
 

@@ -111,6 +111,13 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         found = infer(function, mutates_args) if schema is None else parse(schema)
+        if schema is not None and mutates_args != "unknown":
+            written = {parameter.name for parameter in found.parameters if parameter.writes}
+            if written != {*mutates_args}:
+                raise ValueError(
+                    f"custom_op: mutates_args are {mutates_args}, but by schema {schema} the op "
+                    f"mutates {written or '{}'}. Make them consistent."
+                )
         op = add_operator(name, str(found), tags)
         op.is_checked = True
         made = CustomOpDef(op, function)

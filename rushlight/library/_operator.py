@@ -7,6 +7,7 @@ lists as arguments of their own.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from rushlight import _C, Tensor
 from rushlight._storage import memory_of
 from rushlight.autograd import Function
 from rushlight.autograd.graph import increment_version
+from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,9 +123,9 @@ class Operator:
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         is_recorded = rl.is_grad_enabled() and any(t.requires_grad for t in tensors)
         if any(_C._lift_of(t) is not None for t in tensors) or (is_recorded and not self.writes):
-            call = _Call(self, [_count(value) for value in values], device)
+            call = _Call(self, [_count(value) for value in values], device, [])
             result = self._recorded().apply(call, *leaves)
-            return list(result) if self._schema.returns[:1] == ("Tensor[]",) else result
+            return call.result(result) if call.structure else result  # else the one of vmap's rule
         if is_recorded and self.gradient is not None:
             raise RuntimeError(
                 f"{self._qualname}: gradients of an operator that writes to its arguments are not "
@@ -204,12 +206,14 @@ class Operator:
 class _Call(NamedTuple):
     """What a Function is told besides the leaves.
 
-    counts has for each argument how many tensors its list has, or None for no list.
+    counts has for each argument how many tensors its list has, or None for no list; structure gets
+    that of the kernel's result, in which lists of tensors may be.
     """
 
     op: Operator
     counts: list[int | None]
     device: str
+    structure: list[TreeSpec]
 
     def grouped(self, leaves: Sequence[Any]) -> list[Any]:
         """The arguments from their leaves."""
@@ -219,14 +223,19 @@ class _Call(NamedTuple):
             for count in self.counts
         ]
 
+    def result(self, leaves: Sequence[Any]) -> Any:
+        """The result from its leaves, or what belongs to each of them."""
+        return tree_unflatten(leaves, self.structure[0])
+
 
 class _Recorded(Function):
     """A call that is recorded, or part of a transform."""
 
     @staticmethod
     def forward(call: _Call, *leaves: Any) -> Any:
-        result = call.op.compute(call.grouped(leaves), call.device)
-        return tuple(result) if isinstance(result, list) else result
+        parts, spec = tree_flatten(call.op.compute(call.grouped(leaves), call.device))
+        call.structure[:] = [spec]
+        return tuple(parts)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -236,10 +245,12 @@ class _Recorded(Function):
         if setup is None:
             return
         args, kwargs = call.op.arguments(call.grouped(leaves))
-        if kwargs:
-            setup(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=output)
-        else:
-            setup(ctx=ctx, inputs=args, output=output)
+        output = call.result(output)
+        with _needs_by_argument(ctx, call):
+            if kwargs:
+                setup(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=output)
+            else:
+                setup(ctx=ctx, inputs=args, output=output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -250,10 +261,10 @@ class _Recorded(Function):
                 f"Trying to backward through {name.replace('::', '.')}.default but no autograd "
                 "formula was registered. Please use register_autograd to add one."
             )
-        is_list = call.op._schema.returns[:1] == ("Tensor[]",)
-        found = (
-            call.op.gradient[0](ctx, list(grads)) if is_list else call.op.gradient[0](ctx, *grads)
-        )
+        of_result = call.result(grads)
+        several = of_result if isinstance(of_result, tuple) else (of_result,)
+        with _needs_by_argument(ctx, call):
+            found = call.op.gradient[0](ctx, *several)
         gradients = found if isinstance(found, tuple) else (found,)
         parameters = call.op._schema.parameters
         counts = [c for c, p in zip(call.counts, parameters, strict=True) if not p.keyword_only]
@@ -281,6 +292,18 @@ class _Recorded(Function):
         args, kwargs = call.op.arguments(call.grouped(leaves))
         dims, _ = call.op.arguments(call.grouped(in_dims[1:]))
         return call.op.over_samples(info, dims, *args, **kwargs)
+
+
+@contextmanager
+def _needs_by_argument(ctx: Any, call: _Call) -> Iterator[None]:
+    """Lets ctx.needs_input_grad say of the arguments what it says of the leaves, after the call."""
+    of_leaves = ctx.needs_input_grad
+    by_place = sum(not parameter.keyword_only for parameter in call.op._schema.parameters)
+    ctx.needs_input_grad = tuple(call.grouped(of_leaves[1:])[:by_place])
+    try:
+        yield
+    finally:
+        ctx.needs_input_grad = of_leaves
 
 
 def operator_of(op: Any) -> Operator:

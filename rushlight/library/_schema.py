@@ -12,6 +12,7 @@ import re
 import types
 import typing
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import rushlight as rl
@@ -39,9 +40,9 @@ _NAMES: dict[Any, str] = {
 # What a value of a type is; a type that is not here takes anything.
 _CLASSES: dict[str, Any] = {
     "Tensor": Tensor,
-    "SymInt": int,
-    "int": int,
-    "float": (int, float),
+    "SymInt": Integral,  # NumPy's, too
+    "int": Integral,
+    "float": Real,
     "bool": bool,
     "str": str,
     "Scalar": (int, float, bool, complex),
@@ -306,6 +307,11 @@ def infer(function: Callable[..., Any], mutates_args: str | Iterable[str]) -> Sc
     signature = inspect.signature(function, eval_str=True)
     where = f"Got func with signature {signature}"
     unknown = mutates_args == "unknown"
+    if isinstance(mutates_args, str) and not unknown:
+        raise ValueError(
+            "infer_schema(func): mutates_args must be a sequence of names or the string 'unknown', "
+            f"not {mutates_args!r}."
+        )
     written = set() if unknown else set(mutates_args)
     parameters = []
     for name, parameter in signature.parameters.items():

@@ -5,6 +5,7 @@ A process that raises leaves its traceback in a file of its own, which whoever j
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -31,6 +32,9 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
+
+
+_log = logging.getLogger(__name__)
 
 
 class ProcessException(Exception):
@@ -118,7 +122,7 @@ class ProcessContext:
 
         Args:
             timeout: seconds to wait at most; None waits on.
-            grace_period: seconds between asking the others to end and ending them.
+            grace_period: seconds that the others have to end by themselves; None for none.
 
         Returns:
             Whether all have ended. Call it until it says so.
@@ -147,15 +151,23 @@ class ProcessContext:
             self._remove_files()
 
     def _end_all(self, grace_period: float | None) -> None:
+        if grace_period is not None:
+            self._wait(grace_period)
         for process in self.processes:
             if process.is_alive():
+                _log.warning("Terminating process %s via signal SIGTERM", process.pid)
                 process.terminate()
-        end = time.monotonic() + (30 if grace_period is None else grace_period)
+        self._wait(30)
         for process in self.processes:
-            process.join(max(0, end - time.monotonic()))
             if process.is_alive():
+                _log.warning("Process %s outlived SIGTERM, ending it by SIGKILL", process.pid)
                 process.kill()
                 process.join()
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0, end - time.monotonic()))
 
     def _error_of(self, i: int) -> ProcessException:
         process = self.processes[i]

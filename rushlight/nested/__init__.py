@@ -279,23 +279,21 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     """Returns the elements of each row that a mask selects, as a nested tensor in layout jagged.
 
     Args:
-        tensor: (parts, size).
+        tensor: (..., size), rows in any dims.
         mask: bool, broadcast to the same shape.
 
     Raises:
-        RuntimeError: if the shapes do not fit, or there are more dims.
+        RuntimeError: if the shapes do not fit.
 
     Example:
         >>> x, mask = torch.arange(4).view(2, 2), torch.tensor([[True, False], [True, True]])
         >>> torch.nested.masked_select(x, mask).unbind()
         (tensor([0]), tensor([2, 3]))
     """
-    if tensor.dim() != 2:
-        raise RuntimeError(
-            f"masked_select: only supports 2-D selections, got a tensor with {tensor.dim()} dims."
-        )
     mask = mask.broadcast_to(tensor.shape)
-    return nested_tensor_from_jagged(tensor.masked_select(mask), lengths=mask.sum(1))
+    lengths = mask.sum(-1).reshape(-1)
+    offsets = rl.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    return nested_tensor_from_jagged(tensor.masked_select(mask), offsets)
 
 
 def to_padded_tensor(

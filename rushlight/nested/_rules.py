@@ -194,6 +194,21 @@ def _cut(position: int, default: int, func: Any, args: Any, kwargs: Any) -> Any:
     return call.on_all()
 
 
+def _narrow(func: Any, args: Any, kwargs: Any) -> Any:
+    x, dim, start, length = _bound(args, kwargs, ("input", "dim", "start", "length"), ())
+    if not isinstance(x, StridedNestedTensor) or _dims_in(x, dim, "narrow") != [0]:
+        return _cut(1, 0, func, args, kwargs)
+    parts = x._parts()
+    chosen = rl.arange(len(parts), device="cpu").narrow(0, start, length)  # which checks the range
+    return renested([parts[i] for i in chosen.tolist()], x)
+
+
+def _same_sizes(func: Any, args: Any, kwargs: Any) -> bool:
+    a, b = _bound(args, kwargs, ("input", "other"), ())
+    is_same = isinstance(a, Nested) and isinstance(b, Nested) and same_parts(a, b)
+    return is_same and (isinstance(a, StridedNestedTensor) or a.shape == b.shape)
+
+
 def _chunk(func: Any, args: Any, kwargs: Any) -> Any:
     call = _Along(2, func, args, kwargs, 0)
     if call.dims != [0]:
@@ -446,7 +461,7 @@ RULES: dict[str, Rule] = {
     "split": partial(_cut, 2, 0),
     "split_with_sizes": partial(_cut, 2, 0),
     "tensor_split": partial(_cut, 2, 0),
-    "narrow": partial(_cut, 1, 0),
+    "narrow": _narrow,
     "index_select": partial(_cut, 1, 0),
     "chunk": _chunk,
     "squeeze": _change_dims,
@@ -467,6 +482,7 @@ RULES: dict[str, Rule] = {
     "layer_norm": _last_dims,
     "rms_norm": _last_dims,
     "equal": _compare,
+    "is_same_size": _same_sizes,
     "allclose": _compare,
     **dict.fromkeys(("new_empty", "new_zeros", "new_ones", "new_full"), _new),
     "linear": _products.linear,

@@ -234,6 +234,22 @@ class NestedTensor(Nested):
         return self._plain
 
     @property
+    def _offsets(self) -> Tensor:
+        return self._ragged.offsets
+
+    @property
+    def _lengths(self) -> Tensor | None:
+        return self._ragged.lengths
+
+    @property
+    def _max_seqlen(self) -> int:
+        return self._get_max_seqlen()
+
+    @property
+    def _min_seqlen(self) -> int:
+        return self._get_min_seqlen()
+
+    @property
     def _row_dim(self) -> int:
         """The dim of values along which the parts lie."""
         return self._ragged_idx - 1
@@ -376,7 +392,7 @@ class StridedNestedTensor(Nested):
 
         padded = [filled_up(part) for part in self._parts()]
         padded += [self._plain.new_full(sizes[1:], padding)] * (sizes[0] - len(padded))
-        return rl.stack(padded)
+        return rl.stack(padded) if padded else self._plain.new_empty(sizes)
 
     def dim(self) -> int:
         """Returns the number of dims, with the batch."""

@@ -56,6 +56,11 @@ def _fractional_max_pool(
 ) -> tuple[Tensor, Tensor]:
     name = f"fractional_max_pool{dims}d"
     batch = _batched(dims, name, input)
+    if 0 in input.shape[1:]:
+        raise RuntimeError(
+            f"{name}: Expected input to have non-zero size for non-batch dimensions, but got "
+            f"{tuple(input.shape)}."
+        )
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
@@ -65,6 +70,7 @@ def _fractional_max_pool(
         output_size = [int(size * ratio) for size, ratio in sizes]
     if samples is None:
         samples = rl.rand((*batch.shape[:2], dims), dtype=input.dtype, device=input.device)
+    samples = samples[: len(batch)]  # there may be more
     values, indices = _C._fractional_max_pool(
         batch, samples, _numbers(kernel_size, dims, name), _numbers(output_size, dims, name)
     )
@@ -102,8 +108,8 @@ def fractional_max_pool2d(
         output_ratio: the output's size over the input's, in its place; numbers in (0, 1).
         return_indices: whether to return the places of the maxima in their flattened images as
             well.
-        _random_samples: (N, C, 2) numbers in [0, 1) that say where the windows lie; drawn if
-            None.
+        _random_samples: (N or more, C, 2) numbers in [0, 1) that say where the windows lie; drawn
+            if None.
 
     Raises:
         ValueError: if neither output_size nor output_ratio is given.

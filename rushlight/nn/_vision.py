@@ -159,7 +159,7 @@ def interpolate(
 
 def _scaled(length: int, scale: float) -> int:
     scaled = length * float(scale)
-    if not math.isfinite(scaled) or scaled >= 2**31:
+    if not abs(scaled) < 2**31:
         raise RuntimeError(
             f"interpolate: scale_factor {scale} makes {scaled} of {length} elements. Sizes must be "
             "below 2^31."

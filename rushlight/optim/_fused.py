@@ -49,6 +49,8 @@ class FusedOptimizer(Optimizer):
     _by_count = True
     # Whether a step is proportional to lr, so that its derivative by lr is the step over lr.
     _proportional_to_lr = True
+    # Whether _update_in_ops is defined.
+    _has_ops = False
     # What the refusal of sparse gradients advises.
     _advice = ""
     # What a GradScaler wants gradients to be divided by, and whether it found infinite ones.
@@ -78,6 +80,10 @@ class FusedOptimizer(Optimizer):
         self, group: Group, params: list[Tensor], grads: list[Tensor], states: list[State]
     ) -> None:
         """Updates parameters whose states are alike; their steps are counted already."""
+        raise NotImplementedError
+
+    def _update_in_ops(self, group: Group, param: Tensor, grad: Tensor) -> None:
+        """Takes the step of one parameter in ops that have gradients of all options."""
         raise NotImplementedError
 
     def _take_back(self, counted: list[State]) -> None:
@@ -134,6 +140,12 @@ class FusedOptimizer(Optimizer):
                 params, grads = self._without_sparse(group, params, grads)
             if not params:
                 continue
+            if group.get("fused") and params[0].is_meta:
+                raise RuntimeError(
+                    f"{type(self).__name__}: `fused=True` requires all the params to be floating "
+                    "point Tensors of supported devices, but they are on meta. Give the module "
+                    "memory by to_empty."
+                )
             if group.get("differentiable"):
                 with rl.enable_grad():
                     self._step_recorded(group, params, grads)
@@ -141,8 +153,14 @@ class FusedOptimizer(Optimizer):
                 self._step_dense(group, params, grads)
 
     def _step_recorded(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
-        """Takes a step that backward goes through: into lr, too, where that is proportional."""
+        """Takes a step that backward goes through: into options, too, if the class has ops for it,
+        and else into lr where a step is proportional to it."""
         lr, name = group["lr"], type(self).__name__
+        in_ops = self._has_ops and not any(param.is_complex() for param in params)
+        if in_ops and self._has_recorded_numbers(group, params):
+            for param, grad in zip(params, grads, strict=True):
+                self._update_in_ops(group, param, grad)
+            return
         if not (self._proportional_to_lr and isinstance(lr, Tensor) and lr.requires_grad):
             _refuse_recorded_options(name, group)
             self._step_dense(group, params, grads)
@@ -159,6 +177,13 @@ class FusedOptimizer(Optimizer):
         nothing = ((lr - rate) / rate).reshape(())  # 0, with a derivative
         for param, old in zip(params, before, strict=True):
             param.add_((param - old) * nothing)
+
+    def _has_recorded_numbers(self, group: Group, params: list[Tensor]) -> bool:
+        """Whether an option requires grad, or a number in the state."""
+        numbers = [
+            self.state.get(param, {}).get(name) for param in params for name in self._numbers
+        ]
+        return any(tensor.requires_grad for tensor in (*_options(group), *_tensors(numbers)))
 
     def _step_dense(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
         if params[0].is_cuda and rl.cuda.is_current_stream_capturing():
@@ -311,13 +336,22 @@ def stored(number: float) -> float:
     return rl.tensor(number, dtype=number_dtype()).item()
 
 
-def _refuse_recorded_options(optimizer: str, group: Group) -> None:
-    def tensors(values: Iterable[Any]) -> list[Tensor]:
-        return [value for value in values if isinstance(value, Tensor)]
+def _tensors(values: Iterable[Any]) -> list[Tensor]:
+    return [value for value in values if isinstance(value, Tensor)]
 
+
+def _options(group: Group) -> list[Tensor]:
+    """Returns the options of a group that are tensors, those in pairs too."""
+    found = []
     for name, value in group.items():
-        values = value if isinstance(value, tuple) else (value,)
-        if any(tensor.requires_grad for tensor in tensors(values)):
+        if name != "params":
+            found += _tensors(value if isinstance(value, tuple | list) else (value,))
+    return found
+
+
+def _refuse_recorded_options(optimizer: str, group: Group) -> None:
+    for name, value in group.items():
+        if any(tensor.requires_grad for tensor in _options({name: value})):
             raise NotImplementedError(
                 f"{optimizer}: {name} requires grad. A differentiable step is differentiable in "
                 "parameters, gradients, state and mostly lr, not in its other options. Detach it."

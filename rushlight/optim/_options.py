@@ -61,6 +61,20 @@ def check_betas(optimizer: str, betas: Any) -> None:
             )
 
 
+def check_tensor_options(
+    optimizer: str, are_numbers: bool | None, lr: Any, betas: tuple[Any, Any]
+) -> None:
+    """Raises ValueError where options are tensors that PyTorch takes as numbers alone."""
+    tensors = [isinstance(option, Tensor) for option in (lr, *betas)]
+    if tensors[1] != tensors[2]:
+        raise ValueError(f"{optimizer}: betas must be either both floats or both Tensors")
+    if are_numbers and any(tensors):
+        raise ValueError(
+            f"{optimizer}: lr or betas as a Tensor is not supported for capturable=False and "
+            "foreach=True"
+        )
+
+
 def check_implementation(
     optimizer: str, foreach: bool | None, fused: bool | None, differentiable: bool
 ) -> None:

@@ -13,6 +13,7 @@ from rushlight.optim._options import (
     check_betas,
     check_implementation,
     check_lr,
+    check_tensor_options,
     refuse_scaling,
 )
 
@@ -67,6 +68,7 @@ class Adam(FusedOptimizer):
 
     _advice = ", please consider SparseAdam instead"
     _can_be_captured = True
+    _has_ops = True
 
     def __init__(
         self,
@@ -88,6 +90,7 @@ class Adam(FusedOptimizer):
         check_lr(name, lr)
         check_at_least_zero(name, epsilon=eps, weight_decay=weight_decay)
         check_betas(name, betas)
+        check_tensor_options(name, foreach and not capturable, lr, betas)
         check_implementation(name, foreach, fused, differentiable)
         defaults = {
             "lr": lr,
@@ -144,6 +147,22 @@ class Adam(FusedOptimizer):
             group["differentiable"],
             self._scaling,
         )
+
+    def _update_in_ops(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        (state,), (step,) = self._counted_states(group, [param])
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        grad = -grad if group["maximize"] else grad
+        if group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * decay)
+        else:
+            grad = grad + decay * param.clone()  # which changes below
+        mean = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * grad
+        square = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+        state["exp_avg_sq"] = square
+        if group["amsgrad"]:
+            square = state["max_exp_avg_sq"] = rl.maximum(state["max_exp_avg_sq"], square)
+        spread = square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
+        param.sub_(lr / (1 - beta1**step) * mean / spread)
 
     def _update_captured(
         self,

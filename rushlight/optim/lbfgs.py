@@ -137,6 +137,7 @@ class LBFGS(Optimizer):
                     Point(0.0, loss, grad, slope),
                     t,
                     least_change / max(_largest(direction), 1e-300),
+                    most=group["max_eval"] - evaluations,
                 )
                 t, loss, grad = point.t, point.loss, point.grad
                 self._move(direction, t)

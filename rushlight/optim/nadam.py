@@ -62,6 +62,7 @@ class NAdam(FusedOptimizer):
     """
 
     _numbers = ("mu_product",)
+    _has_ops = True
 
     def __init__(
         self,
@@ -106,6 +107,11 @@ class NAdam(FusedOptimizer):
             "exp_avg_sq": rl.zeros_like(param),
         }
 
+    def _mus(self, group: dict[str, Any], step: float) -> tuple[Any, Any]:
+        """Returns the momentum of a step and of the next one."""
+        beta1, decay = group["betas"][0], group["momentum_decay"]
+        return tuple(beta1 * (1 - 0.5 * 0.96 ** (count * decay)) for count in (step, step + 1))
+
     def _update(
         self,
         group: dict[str, Any],
@@ -114,9 +120,8 @@ class NAdam(FusedOptimizer):
         states: list[dict[str, Any]],
     ) -> None:
         beta1, beta2 = group["betas"]
-        step, decay = float(states[0]["step"]), group["momentum_decay"]
-        mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
-        mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
+        step = float(states[0]["step"])
+        mu, mu_next = map(float, self._mus(group, step))
         mu_product = stored(states[0]["mu_product"] * stored(mu))
         for state in states:
             state["mu_product"] = mu_product
@@ -138,3 +143,20 @@ class NAdam(FusedOptimizer):
             step,
             group["differentiable"],
         )
+
+    def _update_in_ops(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        (state,), (step,) = self._counted_states(group, [param])
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        grad = -grad if group["maximize"] else grad
+        if group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * decay)
+        else:
+            grad = grad + decay * param.clone()  # which changes below
+        mean = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * grad
+        square = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+        state["exp_avg_sq"] = square
+        spread = (square / (1 - beta2**step)).sqrt() + group["eps"]
+        mu, mu_next = self._mus(group, step)
+        product = state["mu_product"] = state["mu_product"] * mu
+        toward = (1 - mu) / (1 - product) * grad + mu_next / (1 - product * mu_next) * mean
+        param.sub_(lr * toward / spread)

@@ -61,6 +61,8 @@ class SGD(FusedOptimizer):
         [0.5, 0.5]
     """
 
+    _has_ops = True
+
     def __init__(
         self,
         params: ParamsT,
@@ -103,6 +105,19 @@ class SGD(FusedOptimizer):
             self._update_with(group, *running, first=False)
         else:
             self._update_with(group, params, grads, [], first=False)
+
+    def _update_in_ops(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        momentum = group["momentum"]
+        grad = -grad if group["maximize"] else grad
+        grad = grad + group["weight_decay"] * param.clone()  # which changes below
+        if momentum:
+            state = self.state[param]
+            buffer = state.get("momentum_buffer")
+            fresh = (1 - group["dampening"]) * grad
+            buffer = grad if buffer is None else momentum * buffer + fresh
+            state["momentum_buffer"] = buffer
+            grad = grad + momentum * buffer if group["nesterov"] else buffer
+        param.sub_(group["lr"] * grad)
 
     def _update_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         if group["weight_decay"]:

@@ -290,6 +290,17 @@ def test_retain_grad_keeps_the_gradient_of_an_inner_tensor() -> None:
     assert y.retains_grad and not x.retains_grad
 
 
+def test_retain_grad_keeps_no_gradient_of_many_samples() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    z = y * y
+    (both,) = torch.autograd.grad(z, x, torch.eye(2), retain_graph=True, is_grads_batched=True)
+    assert both.tolist() == [[8.0, 0.0], [0.0, 16.0]]
+    z.sum().backward()
+    assert y.grad.tolist() == [4.0, 8.0]
+
+
 def test_reading_the_gradient_of_an_inner_tensor_in_vain_warns() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x * 2

@@ -44,3 +44,27 @@ def test_elements_of_a_dual_tensor_as_numbers_are_those_of_its_value() -> None:
         dual = forward_ad.make_dual(x, torch.ones_like(x))
         assert dual.tolist() == [[1.0, 2.0]]
         assert dual[0, 1].tolist() == dual[0, 1].item() == 2.0
+
+
+STEPS: dict[str, Callable] = {
+    "floor": lambda x: torch.div(x, 2, rounding_mode="floor"),
+    "bernoulli": lambda x: torch.bernoulli(x / 10),
+    "normal": lambda x: torch.normal(x, 1.0),
+    "poisson": torch.poisson,
+    "cat": lambda x: torch.cat([x[:0], x[:0]]),
+    "vector_norm": lambda x: torch.linalg.vector_norm(x, 0),
+    "slogdet": lambda x: torch.linalg.slogdet(torch.diag(x))[0],
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_tangent_of_a_step_is_zero(name: str) -> None:
+    x = torch.tensor([1.5, 2.5])
+    assert torch.equal(tangent(STEPS[name], x), torch.zeros_like(STEPS[name](x)))
+
+
+def test_what_does_not_depend_has_no_tangent() -> None:
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        for f in (torch.zeros_like, torch.rand_like, torch.detach, torch.isnan, torch.argmax):
+            assert forward_ad.unpack_dual(f(dual)).tangent is None

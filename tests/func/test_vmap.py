@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -393,3 +394,88 @@ def test_a_tensor_inside_is_no_data_of_another() -> None:
 def test_a_tensor_inside_is_copied() -> None:
     copied = torch.func.vmap(lambda a: copy.deepcopy(a) * 2)(torch.ones(2, 3))
     assert copied.tolist() == [[2, 2, 2]] * 2
+
+
+@pytest.mark.parametrize("op", [torch.mm, torch.dot])
+def test_products_want_samples_of_their_rank(op: Any) -> None:
+    for shapes in (((2,), (2, 2)), ((2, 2), (2,)), ((3, 2, 2), (2, 2)), ((3, 2, 2), (3, 2, 2))):
+        with pytest.raises(RuntimeError, match="D tensors expected"):
+            vmap(op)(*(batch(*shape) for shape in shapes))
+    with pytest.raises(RuntimeError, match="D tensors expected"):
+        vmap(op, in_dims=(0, None))(batch(), torch.ones(3, 3))
+
+
+class Taken(torch.autograd.Function):
+    """One element, by default that at 1."""
+
+    @staticmethod
+    def forward(x: Any, place: int = 1) -> Any:
+        return x[place]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, ctx.place = inputs
+        ctx.shape = x.shape
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        result = grad.new_zeros(ctx.shape)
+        result[ctx.place] = grad
+        return result, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any, _: Any) -> Any:
+        return tangent[ctx.place]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any, place: Any) -> Any:
+        assert in_dims == (0, None)
+        return Taken.apply(x.movedim(0, 1), place), 0
+
+
+def test_a_function_of_the_program_has_its_defaults() -> None:
+    x = batch(4)
+    assert torch.equal(vmap(Taken.apply)(x), x[:, 1])
+    assert torch.equal(vmap(lambda row: Taken.apply(row, place=2))(x), x[:, 2])
+    assert torch.equal(jvp(Taken.apply, (x[0],), (x[1],))[1], x[1, 1])
+    assert torch.equal(grad(Taken.apply)(x[0]), torch.eye(4, dtype=x.dtype)[1])
+
+
+class Times(torch.autograd.Function):
+    """A product whose gradients have the broadcast shape."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Any, y: Any) -> Any:
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        x, y = ctx.saved_tensors
+        return grad * y, grad * x
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
+def test_gradients_of_a_generated_rule_are_summed_to_the_shape_of_a_sample(in_dims: Any) -> None:
+    x = batch(4) if in_dims[0] == 0 else torch.randn(4, dtype=torch.float64)
+    y = batch(2, 4) if in_dims[1] == 0 else torch.randn(2, 4, dtype=torch.float64)
+
+    def gradients(x: Any, y: Any, function: Any) -> Any:
+        return grad(lambda x, y: function(x, y).square().sum(), argnums=(0, 1))(x, y)
+
+    mine = vmap(lambda x, y: gradients(x, y, Times.apply), in_dims=in_dims)(x, y)
+    theirs = vmap(lambda x, y: gradients(x, y, torch.mul), in_dims=in_dims)(x, y)
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_gather_takes_numbers_for_vectors_of_one_element() -> None:
+    number, vector, nothing = batch(), batch(1), torch.zeros(COUNT, dtype=torch.int64)
+    for x, index in itertools.product((number, vector), (nothing, nothing[:, None])):
+        picked = vmap(lambda x, index: torch.gather(x, 0, index))(x, index)
+        assert picked.shape == index.shape and torch.equal(picked.flatten(), x.flatten())

@@ -153,3 +153,8 @@ def test_gradients_go_through_the_numbers_that_were_drawn() -> None:
 def test_chunks_draw_different_numbers() -> None:
     f = rl.func.vmap(lambda x: rl.rand(9), randomness="different", chunk_size=2)
     assert all_differ(f(chances()))
+
+
+def test_what_is_drawn_once_is_the_same_in_all_chunks() -> None:
+    draw = rl.func.vmap(lambda x: rl.rand(3) + 0 * x, randomness="same", chunk_size=2)
+    assert all_equal(draw(rl.zeros(5)))

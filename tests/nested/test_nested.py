@@ -326,6 +326,42 @@ def test_narrow_and_masked_select_share_rows() -> None:
     assert [part.tolist() for part in chosen.unbind()] == [[101, 103], [105, 107, 109]]
 
 
+def test_masked_select_takes_rows_in_any_dims() -> None:
+    x, mask = torch.arange(8).view(2, 2, 2), torch.tensor([[True, False], [True, True]])
+    chosen = torch.nested.masked_select(x, mask)
+    assert [part.tolist() for part in chosen.unbind()] == [[0], [2, 3], [4], [6, 7]]
+    row = torch.nested.masked_select(torch.arange(3), torch.tensor([True, False, True]))
+    assert row.values().tolist() == [0, 2] and row.offsets().tolist() == [0, 2]
+
+
+def test_parts_of_layout_strided_can_be_narrowed() -> None:
+    x = torch.nested.nested_tensor([[1.0], [2.0, 3.0], [4.0]], requires_grad=True)
+    cut = x.narrow(0, 1, 2)
+    assert [part.tolist() for part in cut.unbind()] == [[2, 3], [4]]
+    assert [part.tolist() for part in x.narrow(0, -1, 1).unbind()] == [[4]]
+    (grad,) = torch.autograd.grad(cut.to_padded_tensor(0.0).sum(), x)
+    assert [part.tolist() for part in grad.unbind()] == [[0], [1, 1], [1]]
+    with pytest.raises((RuntimeError, IndexError)):
+        x.narrow(0, 2, 2)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_sizes_are_compared(layout: Any) -> None:
+    x = torch.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=layout)
+    assert x.is_same_size(x * 2) and not x.is_same_size(torch.ones(2, 2))
+    assert not x.is_same_size(torch.nested.nested_tensor([[1.0], [3.0]], layout=layout))
+
+
+def test_padding_of_no_parts() -> None:
+    assert torch.nested.nested_tensor([]).to_padded_tensor(4.0).shape == (0,)
+
+
+def test_what_libraries_read_of_layout_jagged() -> None:
+    x = torch.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=torch.jagged)
+    assert x._offsets.tolist() == [0, 2, 3] and x._lengths is None
+    assert (x._min_seqlen, x._max_seqlen) == (1, 2)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_copies_and_files_keep_parts_and_requires_grad(layout: Any) -> None:
     x = torch.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=layout, requires_grad=True)

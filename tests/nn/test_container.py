@@ -279,3 +279,10 @@ def test_parameter_dict_says_what_it_holds() -> None:
     assert repr(nn.ParameterDict({"a": torch.zeros(2)})) == (
         "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 2])"
     )
+
+
+def test_parameters_without_memory_are_described_as_others() -> None:
+    param = nn.Parameter(torch.empty(1, device="meta"))
+    assert repr(nn.ParameterList([param])) == (
+        "ParameterList(  (0): Parameter containing: [torch.float32 of size 1])"
+    )

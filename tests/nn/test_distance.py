@@ -29,3 +29,16 @@ def test_cosine_similarity_broadcasts_and_survives_zero_vectors() -> None:
     x = torch.randn(4, 3)
     result = nn.functional.cosine_similarity(x, torch.zeros(3))
     assert result.tolist() == [0, 0, 0, 0]
+
+
+def test_cosine_similarity_promotes() -> None:
+    number = torch.tensor(12.0)
+    assert nn.functional.cosine_similarity(number.to(torch.int8), number, dim=-1) == 1
+    angle = nn.functional.cosine_similarity(torch.tensor([3, 4]), torch.tensor([4, 3]), dim=-1)
+    assert angle.dtype is torch.float32 and abs(angle.item() - 0.96) < 1e-6
+
+
+def test_differences_that_are_nan_are_no_count() -> None:
+    x = torch.full((2, 2), float("inf"))
+    assert torch.cdist(x, x, 0.0).isnan().all() and nn.functional.pdist(x, 0.0).isnan().all()
+    assert torch.cdist(x, torch.zeros(2, 2), 0.0).tolist() == [[2.0, 2.0]] * 2

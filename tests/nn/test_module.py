@@ -177,6 +177,32 @@ def test_members_keep_their_role(member, value, message) -> None:
         setattr(Net(), member, value)
 
 
+def test_register_buffer_may_be_overridden_without_persistent() -> None:
+    class Old(nn.Module):
+        def __init__(self, persistent: bool) -> None:
+            super().__init__()
+            self.mean = nn.Buffer(torch.ones(1), persistent=persistent)
+
+        def register_buffer(self, name, tensor) -> None:
+            super().register_buffer(name, tensor)
+
+    assert list(Old(True).state_dict()) == ["mean"]
+    with pytest.raises(RuntimeError, match="takes no `persistent`"):
+        Old(False)
+
+
+def test_what_is_like_a_tensor_may_be_a_buffer() -> None:
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    module = nn.Module()
+    module.register_buffer("mean", Like())
+    module.mean = other = Like()
+    assert module.mean is module.get_buffer("mean") is other
+
+
 def test_members_may_be_set_to_none_and_back() -> None:
     net = Net()
     for name, value in (("scale", net.scale), ("first", net.first), ("offset", net.offset)):
@@ -426,6 +452,16 @@ def test_type_converts_integers_too() -> None:
 def test_to_refuses_integer_dtypes() -> None:
     with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
         nn.Linear(2, 3).to(torch.int64)
+
+
+def test_writing_to_all_tensors_of_a_module_is_seen_by_backward() -> None:
+    layer = nn.Linear(2, 1)
+    layer.weight.grad = torch.ones(1, 2, requires_grad=True)
+    product = layer.weight.grad * layer.weight.grad
+    layer._apply(lambda tensor: tensor.add_(1))
+    assert layer.weight.grad.tolist() == [[2, 2]]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
 
 
 def test_to_empty_keeps_shapes() -> None:

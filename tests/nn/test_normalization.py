@@ -191,3 +191,10 @@ def test_subclasses_of_instance_norms_say_which_inputs_they_take() -> None:
         AnyDims(3)(x[0, 0, 0, 0])
     with pytest.raises(ValueError, match="3D or 4D"):
         nn.InstanceNorm2d(3)._check_input_dim(torch.zeros(2, 3))
+
+
+def test_a_group_of_one_value_is_refused() -> None:
+    for shape in ((1, 4), (1, 4, 1)):
+        with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+            nn.GroupNorm(4, 4)(torch.ones(shape))
+    assert nn.GroupNorm(4, 4)(torch.ones(2, 4)).shape == (2, 4)

@@ -175,3 +175,23 @@ def test_unpooling_takes_as_many_numbers_as_dims(kernel_size: tuple[int, ...]) -
     places = torch.zeros(1, 1, 1, dtype=torch.int64)
     with pytest.raises(RuntimeError, match="expected a number or 2 numbers"):
         F.max_unpool2d(torch.ones(1, 1, 1), places, kernel_size)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_fractional_pooling_of_nothing(dims: int) -> None:
+    pool = getattr(nn, f"FractionalMaxPool{dims}d")(2, output_size=2)
+    assert pool(torch.ones(0, 3, *[4] * dims)).shape == (0, 3, *[2] * dims)
+    for shape in ((2, 0, *[4] * dims), (2, 3, 0, *[4] * (dims - 1)), (3, 0, *[4] * (dims - 1))):
+        with pytest.raises(RuntimeError, match="non-zero size for non-batch dimensions"):
+            pool(torch.ones(shape))
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_fractional_pooling_takes_the_first_of_more_samples(dims: int) -> None:
+    x, samples = torch.randn(2, 3, *[5] * dims), torch.rand(4, 3, dims)
+    pool = getattr(F, f"fractional_max_pool{dims}d")
+    expected = pool(x, 2, output_size=2, _random_samples=samples[:2])
+    assert torch.equal(pool(x, 2, output_size=2, _random_samples=samples), expected)
+    assert torch.equal(pool(x[0], 2, output_size=2, _random_samples=samples), expected[0])
+    with pytest.raises(RuntimeError, match="_random_samples must have shape"):
+        pool(x, 2, output_size=2, _random_samples=samples[:1])

@@ -150,6 +150,7 @@ def test_interpolate_does_not_mix_infinite_pixels_into_others() -> None:
         ({"scale_factor": 1e300}, RuntimeError, "below 2"),
         ({"scale_factor": float("nan")}, RuntimeError, "below 2"),
         ({"scale_factor": -1.0}, RuntimeError, "greater than 0|negative"),
+        ({"scale_factor": -1e20}, RuntimeError, "below 2"),
     ],
 )
 def test_interpolate_refuses(keywords, error, text) -> None:

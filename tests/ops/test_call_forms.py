@@ -37,6 +37,35 @@ def test_arguments_in_the_order_of_early_versions() -> None:
     assert y.grad is not None and y.grad.tolist() == [3, 1.5]
 
 
+def test_sums_of_products_in_the_order_of_early_versions() -> None:
+    a, b = torch.randn(2, 2), torch.randn(1, 2, 2)
+    calls = [
+        ("addmm", (a, a, a)),
+        ("addmv", (a[0], a, a[1])),
+        ("addr", (a, a[0], a[1])),
+        ("addbmm", (a, b, b)),
+        ("baddbmm", (b, b, b)),
+    ]
+    for name, (x, *factors) in calls:
+        function, method = getattr(torch, name), getattr(torch.Tensor, name)
+        expected = function(x, *factors, beta=2, alpha=3)
+        without_alpha = function(x, *factors, beta=2)
+        with pytest.warns(UserWarning, match=f"overload of {name} is deprecated"):
+            result = function(2, x, 3, *factors)
+        assert torch.equal(result, expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            assert torch.equal(function(2, x, *factors), without_alpha)
+            assert torch.equal(method(x, 2, 3, *factors), expected)
+            assert torch.equal(method(x, 2, *factors), without_alpha)
+            assert torch.equal(getattr(x.clone(), name + "_")(2, 3, *factors), expected)
+            out = torch.empty(0)
+            assert function(2, x, 3, *factors, out=out) is out and torch.equal(out, expected)
+        for bad in ((2, x, 3, factors[0]), (x, *factors, 2), (2, 3, *factors), ("2", x, *factors)):
+            with pytest.raises(TypeError, match=name):
+                function(*bad)
+
+
 def test_names_of_arguments_that_say_their_kind() -> None:
     x = torch.arange(5)
     assert x.split(split_size=2)[2].tolist() == [4]
@@ -156,6 +185,9 @@ def test_numbers_beside_products_of_integers_are_cut_off() -> None:
     assert torch.addmm(a, a, a, alpha=0.6, beta=0.2).tolist() == [[0, 0], [0, 0]]
     with pytest.raises(RuntimeError, match="must not be a floating point number"):
         torch.addr(a, a[0], a[0], alpha=1.7)
+    for name in ("alpha", "beta"):
+        with pytest.raises(RuntimeError, match="only supported for Boolean results"):
+            torch.addr(a, a[0], a[0], **{name: True})
 
 
 def test_sums_of_small_integers_count_in_int64() -> None:

@@ -297,6 +297,15 @@ def test_unique_consecutive_keeps_later_repeats() -> None:
     )
 
 
+def test_unique_has_a_history_without_a_derivative() -> None:
+    x = torch.tensor([1.0, 2.0, 1.0], requires_grad=True)
+    for op in (torch.unique, torch.unique_consecutive):
+        values, counts = op(x, return_counts=True)
+        assert values.requires_grad and not counts.requires_grad
+        with pytest.raises(NotImplementedError, match="is not implemented"):
+            (values.sum() + x.sum()).backward()
+
+
 def test_an_index_may_be_what_is_written() -> None:
     x = torch.tensor([2, 0, 1])
     x[x] = torch.tensor([10, 20, 30])
@@ -336,3 +345,15 @@ def test_halves_are_added_one_by_one(dtype: Any) -> None:
     places[2, 39] = 5
     with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
         sums.scatter_add_(1, places, values)
+
+
+def test_products_at_places_with_one_zero_have_second_gradients() -> None:
+    index = torch.tensor([0, 0, 1, 2, 2])
+    x = torch.tensor([2.0, 0.0, 3.0], dtype=torch.float64, requires_grad=True)
+    src = torch.tensor([0.0, 5.0, 4.0, 6.0, 7.0], dtype=torch.float64, requires_grad=True)
+    for multiply in (
+        lambda x, src: x.scatter_reduce(0, index, src, "prod"),
+        lambda x, src: x.index_reduce(0, index, src, "prod"),
+    ):
+        assert torch.autograd.gradcheck(multiply, (x, src))
+        assert torch.autograd.gradgradcheck(multiply, (x, src))

@@ -119,20 +119,77 @@ def test_backward_goes_into_lr(name) -> None:
     assert torch.autograd.gradgradcheck(run, (start, lr), eps=1e-6, atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.2, "weight_decay": 0.1}),
+        ("SGD", {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True, "maximize": True}),
+        ("Adam", {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1, "eps": 0.1}),
+        ("Adam", {"betas": (0.8, 0.9), "eps": 0.1, "amsgrad": True, "maximize": True}),
+        ("AdamW", {"betas": (0.8, 0.9), "weight_decay": 0.1, "eps": 0.1}),
+        ("NAdam", {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1, "eps": 0.1}),
+        ("NAdam", {"momentum_decay": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ],
+)
+def test_backward_goes_into_options(name, options) -> None:
+    numbers = {key: value for key, value in options.items() if not isinstance(value, bool)}
+    start = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
+
+    def run(start, *tensors):
+        values = list(tensors)
+        given = {key: values.pop(0) for key in numbers if key != "betas"}
+        if "betas" in numbers:
+            given["betas"] = tuple(values)
+        param = start.clone()
+        optimizer = getattr(torch.optim, name)([param], **{**options, **given}, differentiable=True)
+        for _ in range(3):
+            param.grad = (param.clone() - 1) ** 3
+            optimizer.step()
+        return param
+
+    ordered = [value for key, value in numbers.items() if key != "betas"]
+    ordered += numbers.get("betas", ())
+    tensors = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in ordered]
+    assert torch.autograd.gradcheck(run, (start, *tensors), eps=1e-6, atol=1e-6)
+    fixed = [tensor.detach() for tensor in tensors]
+    np.testing.assert_allclose(
+        run(start, *tensors).detach().numpy(), run(start, *fixed).detach().numpy(), rtol=1e-7
+    )
+
+
+def test_backward_goes_into_the_product_in_the_state_of_nadam() -> None:
+    product = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+
+    def run(product):
+        param = torch.ones(2, dtype=torch.float64)
+        param.grad = torch.tensor([0.5, 2.0], dtype=torch.float64)
+        optimizer = torch.optim.NAdam([param], lr=0.1, differentiable=True)
+        optimizer.state[param] = {
+            "step": torch.tensor(3.0),
+            "mu_product": product,
+            "exp_avg": torch.ones_like(param),
+            "exp_avg_sq": torch.ones_like(param),
+        }
+        optimizer.step()
+        return param
+
+    assert torch.autograd.gradcheck(run, (product,), eps=1e-6, atol=1e-6)
+
+
 def test_a_step_by_an_lr_of_zero_has_no_derivative() -> None:
     lr = torch.tensor(0.0, requires_grad=True)
     param = torch.ones(2, requires_grad=True) * 1
     param.grad = torch.ones(2)
-    with pytest.raises(ValueError, match="SGD: lr requires grad, but is 0"):
-        torch.optim.SGD([param], lr=lr, differentiable=True).step()
+    with pytest.raises(ValueError, match="Adagrad: lr requires grad, but is 0"):
+        torch.optim.Adagrad([param], lr=lr, differentiable=True).step()
 
 
 def test_an_option_that_requires_grad_is_refused() -> None:
     weight_decay = torch.tensor(0.1, requires_grad=True)
     param = torch.ones(2, requires_grad=True) * 1
     param.grad = torch.ones(2)
-    with pytest.raises(NotImplementedError, match="SGD: weight_decay requires grad"):
-        torch.optim.SGD([param], weight_decay=weight_decay, differentiable=True).step()
+    with pytest.raises(NotImplementedError, match="Adagrad: weight_decay requires grad"):
+        torch.optim.Adagrad([param], weight_decay=weight_decay, differentiable=True).step()
     lr = torch.tensor(0.1, requires_grad=True)
     with pytest.raises(NotImplementedError, match="Rprop: lr requires grad"):
         torch.optim.Rprop([param], lr=lr, differentiable=True).step()

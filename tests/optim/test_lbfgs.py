@@ -65,15 +65,23 @@ def test_a_step_evaluates_no_more_than_it_may() -> None:
         x = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
         optimizer, losses = minimized([x], lambda x=x: (x**4).sum(), steps=1, lr=1e-3, **options)
         state = optimizer.state[x]
-        # One before the search, which counts its own and is not cut short.
+        # One before the search.
         assert state["func_evals"] == len(losses) <= 5
+
+
+def test_the_search_of_a_line_ends_with_the_evaluations_of_the_step() -> None:
+    for max_eval in (1, 2, 5):
+        x = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
+        options = {"max_iter": 1, "max_eval": max_eval, "line_search_fn": "strong_wolfe"}
+        _, losses = minimized([x], lambda x=x: x.sum(), steps=1, **options)
+        assert len(losses) == 1 + max_eval  # a line always is looked at once
 
 
 def test_a_search_ends_where_rounding_hides_every_decrease() -> None:
     x = torch.nn.Parameter(torch.zeros(2))
-    options = {"line_search_fn": "strong_wolfe", "tolerance_change": 0, "max_iter": 1000}
+    options = {"line_search_fn": "strong_wolfe", "tolerance_change": 0, "max_eval": 40}
     _, losses = minimized([x], lambda: 1e4 + 1e-3 * x.sum(), steps=1, **options)
-    assert len(losses) == 1 + 1 + 25
+    assert len(losses) == 1 + 40
     assert x.tolist() == [0, 0]
 
 

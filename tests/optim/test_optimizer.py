@@ -449,6 +449,32 @@ def test_bad_options_are_refused(cls, options, error, message) -> None:
         cls([parameter()], **options)
 
 
+@pytest.mark.parametrize("cls", [Adam, AdamW])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"betas": (0.9, torch.tensor(0.99))}, "both floats or both Tensors"),
+        ({"lr": torch.tensor(0.1), "foreach": True}, "not supported for capturable=False"),
+        (
+            {"betas": (torch.tensor(0.9), torch.tensor(0.99)), "foreach": True},
+            "not supported for capturable=False",
+        ),
+    ],
+)
+def test_options_that_may_not_be_tensors(cls, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        cls([parameter()], **options)
+
+
+@pytest.mark.parametrize("cls", [SGD, Adam, AdamW])
+def test_a_fused_step_wants_memory(cls) -> None:
+    param = torch.nn.Parameter(torch.ones(2, device="meta"))
+    param.grad = torch.ones(2, device="meta")
+    cls([param]).step()
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params"):
+        cls([param], fused=True).step()
+
+
 @pytest.mark.parametrize(("cls", "options"), [(SGD, {"momentum": 0.9}), (Adam, {})])
 def test_complex_parameters_are_pairs_of_real_ones(cls, options) -> None:
     pairs = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.float64)

@@ -268,16 +268,18 @@ OP(cosine_similarity, "(Tensor x1, Tensor x2, int dim=1, float eps=1e-8) -> Tens
   .home    = "torch nn.functional",
   .doc     = R"(The cosines of the angles of vectors along dim: x1 . x2 / (||x1|| ||x2||).
 
-x1 and x2 broadcast. Norms below eps count as eps.
+x1 and x2 broadcast. Norms below eps count as eps. Integers count as floats.
 
 Example:
     >>> torch.cosine_similarity(torch.tensor([3.0, 4.0]), torch.tensor([4.0, -3.0]), dim=0)
     tensor(0.))",
-  .dtypes  = floating,
+  .dtypes  = real,
   .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
     CHECK(eps >= 0, "eps must be non-negative, got: ", eps, ".");
-    DType dtype = promote(x1.dtype(), x2.dtype());
+    const Tensor* both[] = {&x1, &x2};
+    DType dtype = result_dtype(both);
+    if (!is_floating(dtype)) dtype = default_dtype();
     Shape sizes = broadcast_shapes(x1.sizes(), x2.sizes());
     // Each is divided by its norm before the product, which could overflow in half types.
     auto unit = [&](const Tensor& x) {

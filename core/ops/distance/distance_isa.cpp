@@ -12,7 +12,7 @@ constexpr int64_t kFew = 4;     // and of a rest that is smaller
 
 template <Metric metric, class T>
 [[gnu::always_inline]] inline T extend(T sum, T gap, T p) {
-  if constexpr (metric == Metric::zero) return sum + (gap != T(0) ? T(1) : T(0));
+  if constexpr (metric == Metric::zero) return sum + (gap != gap ? gap : gap != T(0) ? T(1) : T(0));
   else if constexpr (metric == Metric::one) return sum + gap;
   else if constexpr (metric == Metric::two) return multiply_add(gap, gap, sum);
   else if constexpr (metric == Metric::power) return sum + pow(gap, p);

@@ -170,7 +170,16 @@ OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> 
 
 For dim 0 of a matrix, out[i][j] = input[index[i][j]][j]. sparse_grad makes the gradient of
 input a sparse tensor of the places that were read.)",
-  .batch   = by_dims,
+  .batch   = [](const Batch& batch, const Tensor&, int64_t dim, const Tensor&, bool sparse_grad) {
+    // A number counts as a vector of one element.
+    auto samples = [&](std::string_view name) {
+      return batch.rank(name) == 0 ? unsqueeze(batch.full(name), 1) : batch.full(name);
+    };
+    Tensor input = samples("input"), index = samples("index");
+    Tensor picked = call<"gather", Tensor>(input, wrap_dim(dim, input.dim() - 1) + 1, index,
+                                           sparse_grad);
+    return batch.rank("index") == 0 ? squeeze(picked, 1) : picked;
+  },
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, bool) {
     return gather_along(input, dim, index);
   },

@@ -29,6 +29,12 @@ void check_dim(const Tensor& tensor, const char* name, int64_t dim) {
         ".");
 }
 
+// The same of samples.
+void check_ranks(int64_t left, int64_t right, int64_t dim) {
+  CHECK(left == dim && right == dim, dim, "D tensors expected, but got ", left, "D and ", right,
+        "D tensors.");
+}
+
 void check_batches(const Tensor& batch1, const Tensor& batch2) {
   check_dim(batch1, "batch1", 3);
   check_dim(batch2, "batch2", 3);
@@ -128,7 +134,8 @@ Example:
   .dtypes  = numeric,
   .autocast = autocast::lower,
   .sparse  = sparse_mm,
-  .batch   = [](const Batch&, const Tensor& input, const Tensor& mat2) {
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& mat2) {
+    check_ranks(batch.rank("input"), batch.rank("mat2"), 2);
     return matmul(input, mat2);
   },
   .forward = [](const Tensor& input, const Tensor& mat2) {
@@ -261,12 +268,12 @@ Complex elements are not conjugated; vdot does that.)",
   .dtypes  = numeric,
   .autocast = autocast::on_cuda(autocast::widest),
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {
+    check_ranks(batch.rank("input"), batch.rank("tensor"), 1);
     Tensor rows = unsqueeze(batch.full("input"), 1), columns = unsqueeze(batch.full("tensor"), 2);
     return reshape(matmul(rows, columns), Shape{batch.size()});
   },
   .forward = [](const Tensor& input, const Tensor& tensor) {
-    CHECK(input.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", input.dim(),
-          "D and ", tensor.dim(), "D tensors");
+    check_ranks(input.dim(), tensor.dim(), 1);
     check_kinds(input, tensor, "input", "tensor");
     CHECK(input.numel() == tensor.numel(), "inconsistent tensor size, expected tensor ",
           input.sizes(), " and src ", tensor.sizes(), " to have the same number of elements.");
@@ -367,9 +374,12 @@ The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are or
     check_dim(vec1, "vec1", 1);
     check_dim(vec2, "vec2", 1);
     DType dtype = promote(input.dtype(), promote(vec1.dtype(), vec2.dtype()));
-    for (const Scalar& factor : {beta, alpha})
+    for (const Scalar& factor : {beta, alpha}) {
       CHECK(!is_integral(dtype) || factor.is_integral(), "For integral input tensors, beta and "
             "alpha must not be a floating point number, got ", factor, ".");
+      CHECK(factor.kind() != Scalar::Kind::kBool || is_bool(dtype), "Boolean beta and alpha are "
+            "only supported for Boolean results.");
+    }
     Tensor column = unsqueeze(vec1, 1);
     if (is_bool(dtype) || is_number(beta, 0))
       return add_scaled(cast(input, dtype), cast(column * vec2, dtype), beta, alpha);

@@ -415,6 +415,8 @@ input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
     CHECK(groups > 0 && channels % groups == 0,
           "Expected number of channels in input to be divisible by num_groups, but got input of ",
           "shape ", input.sizes(), " and num_groups=", groups);
+    CHECK(input.numel() != groups, ErrorKind::kValue, "Expected more than 1 value per channel ",
+          "when training, got input size ", input.sizes(), " for ", groups, " groups.");
     check_channels(weight, channels, "weight");
     check_channels(bias, channels, "bias");
     return std::get<0>(call<"group_norm_kernel", Normalized>(input, groups, weight, bias, eps));

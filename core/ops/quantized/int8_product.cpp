@@ -23,6 +23,7 @@ namespace {
 using onednn::Int8Convolution;
 constexpr DTypeSet bytes([](DType t) { return t == DType::uint8; });
 constexpr DTypeSet signed_bytes([](DType t) { return t == DType::int8; });
+constexpr DTypeSet both_bytes([](DType t) { return t == DType::uint8 || t == DType::int8; });
 constexpr DTypeSet single_precision([](DType t) { return t == DType::float32; });
 
 constexpr size_t kHeader = 64;  // of packed weights; what follows stays aligned
@@ -401,24 +402,26 @@ The input is brought into uint8 by its own range, and the result is float32.)",
 })
 
 OP(_int_mm, "(Tensor input, Tensor mat2) -> Tensor", {
-  .doc     = R"(The matrix product of int8 matrices in int32, which does not overflow as int8 would.
+  .doc     = R"(The matrix product of int8 or uint8 matrices in int32, which does not overflow.
 
 Example:
     >>> a = torch.full((2, 3), 100, dtype=torch.int8)
     >>> torch._int_mm(a, a.t())[0, 0]
     tensor(30000, dtype=torch.int32))",
-  .dtypes  = signed_bytes,
+  .dtypes  = both_bytes,
   .variants = function,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {
     return exact_product(batch.full("input"), batch.full("mat2"));
   },
   .forward = [](const Tensor& input, const Tensor& mat2) {
-    CHECK(mat2.dtype() == DType::int8, "mat2 must be int8, but is ", dtype_name(mat2.dtype()), ".");
+    CHECK(both_bytes.contains(mat2.dtype()), "mat2 must be int8, but is ", dtype_name(mat2.dtype()),
+          ".");
     CHECK(input.dim() == 2 && mat2.dim() == 2 && input.size(1) == mat2.size(0),
           "needs two matrices (m, k) and (k, n), but has shapes ", input.sizes(), " and ",
           mat2.sizes(), ".");
     int64_t m = input.size(0), k = input.size(1), n = mat2.size(1);
-    if (input.device().is_cpu() && mat2.device().is_cpu() && m * n * k != 0 &&
+    bool is_signed = input.dtype() == DType::int8 && mat2.dtype() == DType::int8;
+    if (is_signed && input.device().is_cpu() && mat2.device().is_cpu() && m * n * k != 0 &&
         multiplies_bytes()) {
       Tensor out = empty(Shape{m, n}, DType::int32);
       onednn::Matmul product{.dtype = DType::int8, .out_dtype = DType::int32, .batch = 1, .m = m,

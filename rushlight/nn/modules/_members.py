@@ -119,13 +119,28 @@ class Members(Instance):
         elif isinstance(value, Buffer):
             self._check_initialized("buffers")
             self._make_room(name, BUFFERS)
-            self.register_buffer(name, value, value.persistent)
+            self._register_attribute(name, value)
         elif kind is not None:
             self._replace(name, value, kind)
         elif name == "__class__":
             set_class(self, value)
         else:
             object.__setattr__(self, name, value)
+
+    def _register_attribute(self, name: str, buffer: Buffer) -> None:
+        """Calls register_buffer, which a class may have overridden when it had no `persistent`."""
+        from inspect import signature
+
+        own = type(self).register_buffer
+        if own is Members.register_buffer or "persistent" in signature(own).parameters:
+            self.register_buffer(name, buffer, buffer.persistent)
+            return
+        if not buffer.persistent:
+            raise RuntimeError(
+                f"{type(self).__name__}: its register_buffer takes no `persistent`, so '{name}' "
+                "cannot be a buffer that is not persistent. Let it take one."
+            )
+        self.register_buffer(name, buffer)
 
     def _kind_of(self, name: str) -> str | None:
         own = own_dict(self)
@@ -146,7 +161,7 @@ class Members(Instance):
         self._non_persistent_buffers_set.discard(name)
 
     def _replace(self, name: str, value: Any, kind: str) -> None:
-        if value is not None and not (kind == BUFFERS and isinstance(value, Tensor)):
+        if value is not None and not (kind == BUFFERS and _is_tensor_like(value)):
             role, wanted = {
                 PARAMETERS: ("parameter", "Parameter or None"),
                 MODULES: ("child module", "Module or None"),
@@ -254,7 +269,7 @@ class Members(Instance):
             ['mean']
         """
         self._check_name(name, "buffer", BUFFERS)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not _is_tensor_like(tensor):
             raise TypeError(
                 f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer "
                 f"'{name}' (Tensor or None required)."
@@ -528,6 +543,10 @@ class Members(Instance):
 
 
 _C._show_as_dict(Members, attributes_of, set_attributes_of)
+
+
+def _is_tensor_like(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
 
 
 def _parameters_of(module: Members) -> Iterable[tuple[str, Any]]:

@@ -239,7 +239,9 @@ class Module(Stateful):
                 if applied is not tensor:
                     tensor.data = applied
                 if tensor.grad is not None:
-                    tensor.grad.data = fn(tensor.grad.data)
+                    applied = fn(tensor.grad)
+                    if applied is not tensor.grad:
+                        tensor.grad.data = applied
         for name, tensor in self._buffers.items():
             if tensor is not None:
                 self._buffers[name] = fn(tensor)

@@ -29,7 +29,7 @@ def _describe(value: Any, by_type: bool = False) -> str:
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     size = "x".join(map(str, value.shape))
-    where = "" if value.device.type == "cpu" else f" ({value.device})"
+    where = f" (GPU {value.get_device()})" if value.is_cuda else ""
     what = value.type() if by_type else value.dtype  # PyTorch names them differently, too
     return f"{kind} containing: [{what} of size {size}{where}]"
 
