@@ -14,7 +14,7 @@ import itertools
 import sys
 import sysconfig
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from pathlib import Path
 
 import rushlight as rl
@@ -36,6 +36,7 @@ _LIBRARIES = (
     str(Path(__file__).parents[1]),
     *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
 )
+_CONTAINERS = (list, deque, set, OrderedDict, dict)
 # What the language keeps in a class; it is seen elsewhere or of no use to a program.
 _OF_CLASSES = {
     *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__"),
@@ -68,8 +69,8 @@ class State:
         key: equals that of another state that a program cannot tell from this one.
 
     Raises:
-        UnseenError: if there is too much, an iterator, which every use changes, or a parameter
-            that has no shape yet.
+        UnseenError: if there is too much, an iterator or an array, which change unseen, or a
+            parameter that has no shape yet.
     """
 
     def __init__(self, *roots: Any) -> None:
@@ -129,26 +130,26 @@ class State:
         elif isinstance(value, (tuple, frozenset)):
             self._parts += kind, len(value)
             self._visit_all(value)
-        elif isinstance(value, (list, deque, set, dict)):
+        elif isinstance(value, _CONTAINERS):
             self._visit(kind)
             self._visit_place(_Container(value))
         elif isinstance(value, type):
             self._parts.append(Identity(value))
             if not _is_of_library(_file_of(value.__module__)):
                 self._visit_all(value.__bases__)
-                self._visit_place(_Attributes(value, type))
+                self._visit_place(_Attributes(value))
             return
         elif isinstance(value, (types.ModuleType, rl.Generator)):
             self._parts.append(Identity(value))
             return
-        elif hasattr(kind, "__next__"):
-            raise UnseenError(f"The program reaches a {kind.__name__}, which every use changes.")
+        elif hasattr(kind, "__next__") or hasattr(kind, "__array__"):
+            raise UnseenError(f"The program reaches a {kind.__name__}, which changes unseen.")
         elif hasattr(value, "__dict__") or _slots(kind):
             self._visit(kind)
         else:
             self._parts.append(Identity(value))
             return
-        self._visit_place(_Attributes(value, object))
+        self._visit_place(_Attributes(value))
 
     def _visit_function(self, function: types.FunctionType) -> None:
         code = function.__code__
@@ -189,20 +190,25 @@ class _Place:
 
 
 class _Container(_Place):
-    """A list, a set or a dictionary."""
+    """A list, a set or a dictionary; what its class makes of its methods does not matter."""
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
+        self._plain: Any = next(kind for kind in _CONTAINERS if isinstance(owner, kind))
 
     def read(self) -> list[Any]:
-        return _flat(self._owner) if isinstance(self._owner, dict) else list(self._owner)
+        if isinstance(self._owner, dict):
+            return [part for pair in self._plain.items(self._owner) for part in pair]
+        return list(self._plain.__iter__(self._owner))
 
     def write(self, held: list[Any]) -> None:
-        self._owner.clear()
-        if isinstance(self._owner, (dict, set)):
-            self._owner.update(_pairs(held) if isinstance(self._owner, dict) else held)
+        self._plain.clear(self._owner)
+        if isinstance(self._owner, dict):
+            self._plain.update(self._owner, _pairs(held))
+        elif isinstance(self._owner, set):
+            self._plain.update(self._owner, held)
         else:
-            self._owner.extend(held)
+            self._plain.extend(self._owner, held)
 
 
 class _Cell(_Place):
@@ -241,16 +247,11 @@ class _Names(_Place):
 
 
 class _Attributes(_Place):
-    """The attributes that stand in an object, or in a class.
+    """The attributes that stand in an object, or in a class."""
 
-    Args:
-        owner: the object.
-        plain: whose way of setting attributes runs no code of the program.
-    """
-
-    def __init__(self, owner: Any, plain: type) -> None:
+    def __init__(self, owner: Any) -> None:
         self._owner = owner
-        self._plain = plain
+        self._plain: Any = type if isinstance(owner, type) else object  # runs no code of a program
 
     def read(self) -> list[Any]:
         held = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight._signatures import signature
+from rushlight._storage import memory_of
 from rushlight.export._calling import Calling, Constant, Input
 from rushlight.export._recording import Recording, RefusedError, record
 from rushlight.export._sizes import merge, resized, trial_sizes
@@ -135,6 +136,7 @@ def record_program(
     out_specs = []
 
     def run(sizes: dict[Dim, int]) -> Recording:
+        copies: dict[int, Tensor] = {}
         if is_live:
             copies = {id(leaf): _live_copy(leaf) for leaf in leaves if isinstance(leaf, Tensor)}
             values = [copies.get(id(leaf), leaf) for leaf in leaves]
@@ -144,13 +146,16 @@ def record_program(
                 for leaf, found in zip(leaves, dims, strict=True)
             ]
 
+        attributes = [_attributes(copied) for copied in copies.values()]
+
         def program() -> list[Any]:
             given = dict(zip(arguments, tree_unflatten(values, in_spec), strict=True))
             args, kwargs = _as_call(given)
             results, spec = tree_flatten(function(*args, **kwargs))
             out_specs.append(spec)
             now = tree_flatten(list(given.values()))[0] if is_live else values
-            if len(now) != len(values) or any(map(operator.is_not, now, values)):
+            is_changed = len(now) != len(values) or any(map(operator.is_not, now, values))
+            if is_changed or [_attributes(v) for v in copies.values()] != attributes:
                 raise RefusedError("export: the program changes what is in its arguments.")
             return results
 
@@ -241,6 +246,12 @@ def _live_copy(leaf: Tensor) -> Tensor:
     copied.requires_grad_(leaf.requires_grad)
     with rl.enable_grad():
         return copied if leaf.is_leaf else copied.view_as(copied)
+
+
+def _attributes(tensor: Tensor) -> tuple[Any, ...]:
+    """What a program may set of a tensor by other ways than ops."""
+    own = tensor.requires_grad if tensor.is_leaf else None, tensor.grad is None
+    return *own, memory_of(tensor), len(vars(tensor))
 
 
 def _as_call(given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import itertools
 import operator
 import sys
 import threading
@@ -46,6 +47,9 @@ _READERS = (
 _CONSTANT = "_tensor_constant"  # how the paths of constants begin
 _SIZED_BY_ELEMENTS = {"argwhere", "masked_select", "nonzero", "_unique", "_unique_consecutive"}
 _READING_OPS = {"allclose", "equal", "is_nonzero"}
+_HOOKS = ("register_hook", "register_post_accumulate_grad_hook", "retain_grad")
+
+_SEEDING = ("manual_seed", "seed", "set_rng_state")
 
 _lock = threading.RLock()  # the methods of Tensor are replaced while a program is recorded
 
@@ -105,6 +109,10 @@ def record(
             stack.callback(recorder.restore)
             patches.set_attribute(builtins, "print", _refused("prints"))
             patches.set_attribute(_C, "_run_backward", _refused("computes gradients"))
+            for name in _HOOKS:
+                patches.set_attribute(Tensor, name, _refused(f"calls {name}"))
+            for name, home in itertools.product(_SEEDING, (rl, rl.random)):
+                patches.set_attribute(home, name, _refused("sets the state of random numbers"))
         with recorder:
             results = program()
         return recorder.finish(results)
@@ -368,7 +376,7 @@ class _Recorder(TorchFunctionMode):
                 )
         if self._is_live:
             self._follow_grad_mode()
-        outputs = tuple(map(self._value, results))
+        outputs = map_aggregate(tuple(results), self._value)
         for path, now in self._module.named_buffers():
             before = self._buffers.get(path)
             if before is not None and now is not before:

@@ -8,6 +8,7 @@ import pickle
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -64,7 +65,11 @@ def test_modules_come_back_in_another() -> None:
     assert net.training and net.norm.training
     with pytest.raises(AttributeError, match="missing"):
         _ = compiled.missing
-    assert torch.compile(compiled)._orig_mod is net
+    assert torch.compile(compiled)._orig_mod is net and compiled
+    layers = torch.compile(nn.ModuleList([net]))
+    assert len(layers) == 1 and not torch.compile(nn.ModuleList())
+    with pytest.raises(TypeError, match="object of type 'Net' has no len"):
+        len(compiled)
 
     x = torch.randn(512, 64)
     expected = copy.deepcopy(net)(x, scale=0.3)
@@ -330,6 +335,53 @@ def test_programs_change_what_they_change() -> None:
     torch.compile(training, backend=counter)(x)
     assert x.grad is not None and x.grad.tolist() == [3, 3]
     assert counter.frame_count == 2
+
+
+class _Stubborn(list):
+    def clear(self) -> None:
+        """Leaves what is in it."""
+
+
+def test_what_a_graph_cannot_do_is_done_by_the_program() -> None:
+    def hooked(x: Tensor) -> Tensor:
+        y = x * 2
+        y.register_hook(lambda grad: grad * 10)
+        return y * 3
+
+    def setting(x: Tensor) -> Tensor:
+        x.data = torch.full((3,), 4.0)
+        return x * 1
+
+    def seeded(x: Tensor) -> Tensor:
+        state = torch.get_rng_state()
+        first = torch.rand(2)
+        torch.set_rng_state(state)
+        return first - torch.rand(2) + x
+
+    def growing(x: Tensor, items: _Stubborn) -> Tensor:
+        items.append(1)
+        return x * len(items)
+
+    def writing(x: np.ndarray) -> np.ndarray:
+        x += 1
+        return x
+
+    counter = CompileCounter()
+
+    def run(program: Any, *args: Any) -> Any:
+        return torch.compile(program, backend=counter)(*args)
+
+    x = torch.ones(2, requires_grad=True)
+    run(hooked, x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [60, 60]
+    y = torch.zeros(2)
+    assert run(setting, y).tolist() == y.tolist() == [4, 4, 4]
+    assert run(seeded, torch.ones(2)).tolist() == [1, 1]
+    items = _Stubborn()
+    assert run(growing, torch.ones(2), items).tolist() == [1, 1] and items == [1]
+    array = np.zeros(2)
+    assert run(writing, array) is array and array.tolist() == [1, 1]
+    assert counter.frame_count == 0
 
 
 def test_programs_whose_results_no_graph_holds_run_as_they_are() -> None:
