@@ -82,7 +82,7 @@ class Graphs:
         Raises:
             RefusedError: if it has no graph.
         """
-        restore, restore_random = state.keep(), _keep_random()
+        restore, restore_random, modes = state.keep(), _keep_random(), _modes()
         refusing = _refuses_functions.set(self._loses_backward(args, kwargs))
         try:
             program = record_program(
@@ -92,8 +92,8 @@ class Graphs:
             _refuses_functions.reset(refusing)
             is_changed = restore()
             is_random = restore_random()
-        if is_changed:
-            raise RefusedError("The program changes variables, attributes or containers.")
+        if is_changed or _modes() != modes:
+            raise RefusedError("The program changes variables, attributes, containers or modes.")
         if is_random:
             raise RefusedError("The program draws random numbers of Python or NumPy.")
         if any(map(state.has_gradient, program.tensors.values())):
@@ -174,7 +174,8 @@ def _sharing(tensors: list[Tensor]) -> list[int]:
 def _modes() -> tuple[Any, ...]:
     """What a recording depends on besides arguments and what a program can reach."""
     autocast = rl.get_autocast_dtype("cpu") if rl.is_autocast_enabled("cpu") else None
-    return autocast, rl.is_grad_enabled(), rl.get_default_dtype()
+    is_deterministic = rl.are_deterministic_algorithms_enabled()
+    return autocast, rl.is_grad_enabled(), rl.get_default_dtype(), is_deterministic
 
 
 def _keep_random() -> Callable[[], bool]:

@@ -151,7 +151,7 @@ class _Recorder(TorchFunctionMode):
     ) -> None:
         self._module = module
         self._is_live = is_live
-        self._is_grad_enabled = rl.is_grad_enabled()
+        self._is_grad_enabled = self._was_grad_enabled = rl.is_grad_enabled()
         self._written: dict[int, tuple[Tensor, Tensor]] = {}  # with what they held before
         self._made: set[int] = set()  # tensors that the program made of its own numbers
         self._recording = Recording()
@@ -376,6 +376,8 @@ class _Recorder(TorchFunctionMode):
                 )
         if self._is_live:
             self._follow_grad_mode()
+            if rl.is_grad_enabled() != self._was_grad_enabled:
+                raise RefusedError("The program leaves gradients turned on or off.")
         outputs = map_aggregate(tuple(results), self._value)
         for path, now in self._module.named_buffers():
             before = self._buffers.get(path)

@@ -358,6 +358,10 @@ def test_what_a_graph_cannot_do_is_done_by_the_program() -> None:
         torch.set_rng_state(state)
         return first - torch.rand(2) + x
 
+    def switching(x: Tensor) -> Tensor:
+        torch._C._set_grad_enabled(False)
+        return x * 2
+
     def growing(x: Tensor, items: _Stubborn) -> Tensor:
         items.append(1)
         return x * len(items)
@@ -377,6 +381,8 @@ def test_what_a_graph_cannot_do_is_done_by_the_program() -> None:
     y = torch.zeros(2)
     assert run(setting, y).tolist() == y.tolist() == [4, 4, 4]
     assert run(seeded, torch.ones(2)).tolist() == [1, 1]
+    with torch.enable_grad():
+        assert not run(switching, x).requires_grad and not torch.is_grad_enabled()
     items = _Stubborn()
     assert run(growing, torch.ones(2), items).tolist() == [1, 1] and items == [1]
     array = np.zeros(2)
