@@ -194,6 +194,8 @@ class _Recorder(TorchFunctionMode):
         name = getattr(target, "__name__", "")
         if self._is_live:
             self._follow_grad_mode()
+            if any(isinstance(value, rl.Generator) for value in (*args, *kwargs.values())):
+                _refused("draws from a generator of its own")()
             if name.endswith("_") or name == "setitem" or name[:1] == "i" or "out" in kwargs:
                 self._keep_written(_tensors_in((args, kwargs)))
         node_args, node_kwargs = (

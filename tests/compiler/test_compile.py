@@ -358,6 +358,9 @@ def test_what_a_graph_cannot_do_is_done_by_the_program() -> None:
         torch.set_rng_state(state)
         return first - torch.rand(2) + x
 
+    def generating(x: Tensor) -> Tensor:
+        return x + torch.rand(2, generator=torch.Generator().manual_seed(1))
+
     def switching(x: Tensor) -> Tensor:
         torch._C._set_grad_enabled(False)
         return x * 2
@@ -383,6 +386,7 @@ def test_what_a_graph_cannot_do_is_done_by_the_program() -> None:
     assert run(seeded, torch.ones(2)).tolist() == [1, 1]
     with torch.enable_grad():
         assert not run(switching, x).requires_grad and not torch.is_grad_enabled()
+    assert torch.equal(run(generating, y[:2]), generating(y[:2]))
     items = _Stubborn()
     assert run(growing, torch.ones(2), items).tolist() == [1, 1] and items == [1]
     array = np.zeros(2)
