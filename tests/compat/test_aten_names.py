@@ -1,4 +1,4 @@
-"""torch.ops.aten has gradients, paddings and resampling under the names that PyTorch has for them."""
+"""torch.ops.aten has gradients, paddings and resampling under PyTorch's names for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of torch.ops.aten for which Python has other words; tests/compat compares all with PyTorch."""
+"""Names of torch.ops.aten for which Python has other words; tests/compat has all of them."""
 
 from __future__ import annotations
 
