@@ -264,7 +264,8 @@ POINTWISE(nan_to_num_value, (T input, S nan, S posinf, S neginf),
           select(isfinite(input), input,
                  select(isnan(input), nan, select(input > S(0), posinf, neginf))))
 POINTWISE(nan_to_num_grad, (T g, T input), select(isfinite(input), g, S(0)))
-OP(nan_to_num, "(Tensor input, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", {
+OP(nan_to_num,
+   "(Tensor input, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", {
   .doc     = R"(Replaces NaN, +inf and -inf.
 
 The default is 0 for NaN, and the largest and smallest numbers of the dtype for the infinities.
