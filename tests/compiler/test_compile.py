@@ -469,6 +469,13 @@ def test_bad_arguments() -> None:
         torch.compile(gated, modes="default")
 
 
+def test_hints_for_a_compiler_change_nothing() -> None:
+    x = torch.ones(2)
+    torch._dynamo.mark_unbacked(x, 0)
+    torch._dynamo.reset_code_caches()
+    assert torch.compile(torch.neg)(x).tolist() == [-1, -1]
+
+
 def test_explain_says_why_there_is_no_graph() -> None:
     report = torch._dynamo.explain(lambda x: x if x.sum() > 0 else -x)(torch.ones(2))
     assert (report.graph_count, report.graph_break_count, report.op_count) == (0, 1, 0)
