@@ -10,6 +10,7 @@ from functools import cache
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._aten_backward import BACKWARDS
 from rushlight._dispatch.kernels import Kernel, kernel_of
 from rushlight._op_overload import OpOverloadPacket
 
@@ -134,6 +135,35 @@ def nll_loss_forward(
     return loss, total
 
 
+def _padding(mode: str) -> Callable[[Tensor, Sequence[int]], Tensor]:
+    return lambda input, padding: rl.nn.functional.pad(input, padding, mode)
+
+
+def _upsample(mode: str, dims: int) -> Callable[..., Tensor]:
+    """upsample_bilinear2d and its like: with a scale for each dim, or a list of them (vec)."""
+    has_corners = mode in ("linear", "bilinear", "bicubic", "trilinear")
+
+    def upsample(
+        input: Tensor,
+        output_size: Sequence[int] | None,
+        *options: Any,
+        align_corners: bool | None = None,
+        scale_factors: Sequence[float] | None = None,
+    ) -> Tensor:
+        rest = list(options)
+        if has_corners and rest:
+            align_corners = rest.pop(0)
+        scales = rest[0] if len(rest) == 1 and not isinstance(rest[0], (int, float)) else rest
+        scales = scale_factors or (scales if scales and None not in scales else None)
+        if output_size is not None:
+            scales = None
+        elif scales is not None and len(scales) != dims:
+            raise RuntimeError(f"upsample: {dims} scales are needed, not {len(scales)}.")
+        return rl.nn.functional.interpolate(input, output_size, scales, mode, align_corners)
+
+    return upsample
+
+
 # The operators that Python has other words for.
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": Tensor.item,
@@ -154,4 +184,22 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "nll_loss_forward": nll_loss_forward,
     "slice": _slice,
     "unfold": Tensor.unfold,
+    "_adaptive_avg_pool2d": rl.nn.functional.adaptive_avg_pool2d,
+    "_adaptive_avg_pool3d": rl.nn.functional.adaptive_avg_pool3d,
+    "hardswish_": lambda input: rl.nn.functional.hardswish(input, inplace=True),
+    **{f"reflection_pad{dims}d": _padding("reflect") for dims in (1, 2, 3)},
+    **{f"replication_pad{dims}d": _padding("replicate") for dims in (1, 2, 3)},
+    **{
+        f"{name}{dims}d": _upsample(mode, dims)
+        for name, mode, all_dims in (
+            ("upsample_nearest", "nearest", (1, 2, 3)),
+            ("_upsample_nearest_exact", "nearest-exact", (1, 2, 3)),
+            ("upsample_linear", "linear", (1,)),
+            ("upsample_bilinear", "bilinear", (2,)),
+            ("upsample_bicubic", "bicubic", (2,)),
+            ("upsample_trilinear", "trilinear", (3,)),
+        )
+        for dims in all_dims
+    },
+    **BACKWARDS,
 }

@@ -69,8 +69,8 @@ def compile(
     Args:
         model: a function or module. A module comes back in another, which has it as _orig_mod,
             with all its attributes. Without it, a decorator is returned.
-        fullgraph: with a back end of your own, a program that reads elements, so that it has no
-            graph, raises instead of running as it is.
+        fullgraph: with a back end of your own, a program that decides by elements, so that it has
+            no graph, raises instead of running as it is.
         backend: "inductor", the same as None; "eager" and "aot_eager" run the program as it is; or
             a function that gets a rushlight.fx.GraphModule and a list of example inputs and returns
             what is called with such inputs. It is called once for every set of shapes, strides,
@@ -119,11 +119,13 @@ def compiled_call(
     function: Callable[..., Any], backend: str | Callable[..., Any] | None, fullgraph: bool
 ) -> Callable[..., Any]:
     """Returns what calls a function or module by a back end."""
-    from rushlight._dynamo.backends.registry import lookup_backend
+    from rushlight._dynamo.backends.registry import lookup_backend, run_as_it_is
 
     back_end = lookup_backend(backend or "inductor")
     if back_end is None:
         compiled = _fused(function)
+    elif back_end is run_as_it_is:
+        compiled = function
     else:
         from rushlight._dynamo._graphs import Graphs
 

@@ -318,6 +318,25 @@ def a_property_may_have_the_name_of_a_member(torch: Any) -> None:
 
 
 @program
+def what_a_class_has_hides_members(torch: Any) -> None:
+    class Named(torch.nn.Module):
+        kind = "a class attribute"
+
+        def layer(self, x: Any) -> Any:
+            return x
+
+    net = Named()
+    net.layer, net.mro = torch.nn.Linear(2, 3), torch.nn.ReLU()
+    net._parameters["kind"] = torch.nn.Parameter(torch.ones(1))
+    assert net.layer(1) == 1 and net.kind == "a class attribute"
+    assert isinstance(net._modules["layer"], torch.nn.Linear) and net.mro is net._modules["mro"]
+    net.kind = torch.nn.Parameter(torch.zeros(1))
+    assert net.kind == "a class attribute" and "kind" not in vars(net)
+    vars(net)["layer"] = "an attribute"
+    assert net.layer == "an attribute"
+
+
+@program
 def members_are_removed_and_replaced(torch: Any) -> None:
     net = made(torch)
     net.mean = torch.nn.Parameter(torch.ones(1))

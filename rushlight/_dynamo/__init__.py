@@ -54,7 +54,8 @@ def mark_dynamic(t: Tensor, index: int | tuple[int, ...], **limits: Any) -> None
     """Tells a compiler that a size changes; here all may."""
 
 
-maybe_mark_dynamic = mark_static = mark_dynamic
+maybe_mark_dynamic = mark_static = mark_unbacked = mark_dynamic
+reset_code_caches = reset
 
 
 def mark_static_address(t: Tensor, guard: bool = True) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rushlight._dynamo._graphs import Graphs
-from rushlight._dynamo.exc import Unsupported
+from rushlight._dynamo.backends.registry import run_as_it_is
+from rushlight.export._recording import RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,17 +60,14 @@ def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
 
     def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
         found = ExplainOutput()
-
-        def keep(graph: GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        try:
+            graph = Graphs(f, run_as_it_is).explain(args, kwargs)
+        except RefusedError as error:
+            found.break_reasons.append(str(error))
+        else:
             calls = [node.target for node in graph.graph.nodes if node.op in _CALLS]
             found.graphs.append(graph)
             found.ops_per_graph.append(calls)
-            return graph.forward
-
-        try:
-            Graphs(f, keep, fullgraph=True)(*args, **kwargs)
-        except Unsupported as error:
-            found.break_reasons.append(str(error.__cause__ or error))
         return found
 
     return explained

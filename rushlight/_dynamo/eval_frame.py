@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sized
 
 from rushlight.compiler import compile, compiled_call
 from rushlight.nn import Module
@@ -64,6 +65,14 @@ class OptimizedModule(Module):
             super().__delattr__(name)
         else:
             delattr(self._orig_mod, name)
+
+    def __len__(self) -> int:
+        if isinstance(self._orig_mod, Sized):
+            return len(self._orig_mod)
+        raise TypeError(f"object of type '{type(self._orig_mod).__name__}' has no len()")
+
+    def __bool__(self) -> bool:
+        return bool(self._orig_mod)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._orig_mod)})

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class TorchDynamoException(RuntimeError):
     """What torch.compile raises."""
@@ -14,6 +18,23 @@ class InvalidBackend(TorchDynamoException):
         super().__init__(
             f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available "
             "backends."
+        )
+
+
+class BackendCompilerFailed(TorchDynamoException):
+    """A back end that raised an error when it got a graph.
+
+    Attributes:
+        backend_name: the name of its function.
+        inner_exception: what it raised.
+    """
+
+    def __init__(self, backend_fn: Any, inner_exception: Exception) -> None:
+        self.backend_name = getattr(backend_fn, "__name__", "?")
+        self.inner_exception = inner_exception
+        super().__init__(
+            f"backend={self.backend_name!r} raised:\n"
+            f"{type(inner_exception).__name__}: {inner_exception}"
         )
 
 

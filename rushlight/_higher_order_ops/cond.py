@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight.compiler import is_recording
 from rushlight.utils import _pytree
 
@@ -29,8 +29,9 @@ def cond(
         operands: tensors, or what holds them.
 
     Raises:
-        RuntimeError: if pred has several elements; in a recording, if the results of the functions
-            are not alike, or one of them writes to an operand.
+        RuntimeError: if pred has several elements; in a recording, in make_fx and where vmap makes
+            pred differ between samples, if the results of the functions are not alike, or one of
+            them writes to an operand.
 
     Example:
         >>> torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.zeros(2),))
@@ -41,9 +42,27 @@ def cond(
             raise RuntimeError(
                 f"Expected pred to be bool or single-element tensor, but got {pred}."
             )
-        if is_recording.get():
+        if is_recording.get() or _is_traced() or _is_batched(pred):
             return _one_of_both(pred.reshape(()) != 0, true_fn, false_fn, operands)
     return (true_fn if pred else false_fn)(*operands)
+
+
+def _is_traced() -> bool:
+    """Whether make_fx writes down the ops."""
+    if not _C._dispatch_modes():
+        return False
+    from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
+
+    return get_proxy_mode() is not None
+
+
+def _is_batched(pred: Tensor) -> bool:
+    """Whether a tensor stands for the samples of a vmap."""
+    while (lift := _C._lift_of(pred)) is not None:
+        if lift[0] == "batch":
+            return True
+        pred = lift[2]
+    return False
 
 
 def _one_of_both(
@@ -60,13 +79,13 @@ def _one_of_both(
     )
     if [tensor._version for tensor in given] != versions:
         raise RuntimeError(
-            "cond: a branch writes to an operand. A recording runs both branches, so that they may "
-            "not. Return the new value instead."
+            "cond: a branch writes to an operand. Both branches run here, in a recording or in "
+            "vmap, so that they may not. Return the new value instead."
         )
     if structure != other_structure or [*map(_kind, chosen)] != [*map(_kind, other)]:
         raise RuntimeError(
-            f"cond: the branches return {[*map(_kind, chosen)]} and {[*map(_kind, other)]}. In a "
-            "recording their results must be alike."
+            f"cond: the branches return {[*map(_kind, chosen)]} and {[*map(_kind, other)]}. Where "
+            "both run, in a recording or in vmap, their results must be alike."
         )
     results = [
         rl.where(pred, a, b) if isinstance(a, Tensor) else a

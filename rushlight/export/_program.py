@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 from dataclasses import dataclass
 
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight._signatures import signature
+from rushlight._storage import memory_of
 from rushlight.export._calling import Calling, Constant, Input
 from rushlight.export._recording import Recording, RefusedError, record
 from rushlight.export._sizes import merge, resized, trial_sizes
@@ -103,6 +105,7 @@ def record_program(
     on_read: Callable[[str, str], None],
     dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     is_checked: bool = True,
+    is_live: bool = False,
 ) -> Program:
     """Runs a module or function on an example, at three sizes if some may change.
 
@@ -113,6 +116,7 @@ def record_program(
         on_read: see record.
         dynamic_shapes: which sizes may change.
         is_checked: whether the program refuses what it was not recorded for.
+        is_live: see record.
     """
     module = function if isinstance(function, nn.Module) else nn.Module()
     for path, tensor in (*module.named_parameters(), *module.named_buffers()):
@@ -132,20 +136,31 @@ def record_program(
     out_specs = []
 
     def run(sizes: dict[Dim, int]) -> Recording:
-        values = [
-            _fresh(leaf, found, sizes) if isinstance(leaf, Tensor) else leaf
-            for leaf, found in zip(leaves, dims, strict=True)
-        ]
+        copies: dict[int, Tensor] = {}
+        if is_live:
+            copies = {id(leaf): _live_copy(leaf) for leaf in leaves if isinstance(leaf, Tensor)}
+            values = [copies.get(id(leaf), leaf) for leaf in leaves]
+        else:
+            values = [
+                _fresh(leaf, found, sizes) if isinstance(leaf, Tensor) else leaf
+                for leaf, found in zip(leaves, dims, strict=True)
+            ]
+
+        attributes = [_attributes(copied) for copied in copies.values()]
 
         def program() -> list[Any]:
             given = dict(zip(arguments, tree_unflatten(values, in_spec), strict=True))
             args, kwargs = _as_call(given)
             results, spec = tree_flatten(function(*args, **kwargs))
             out_specs.append(spec)
+            now = tree_flatten(list(given.values()))[0] if is_live else values
+            is_changed = len(now) != len(values) or any(map(operator.is_not, now, values))
+            if is_changed or [_attributes(v) for v in copies.values()] != attributes:
+                raise RefusedError("export: the program changes what is in its arguments.")
             return results
 
         inputs = [(n, v) for n, v in zip(names, values, strict=True) if isinstance(v, Tensor)]
-        return record(program, inputs, module, on_read)
+        return record(program, inputs, module, on_read, is_live)
 
     trials = trial_sizes(roots) if roots else [{}]
     recordings = [_recorded(run, sizes, roots) for sizes in trials]
@@ -213,6 +228,30 @@ def _fresh(leaf: Tensor, dims: dict[int, Dim], sizes: dict[Dim, int]) -> Tensor:
     """An example that the program may write to."""
     with rl.inference_mode(False), rl.no_grad():
         return resized(leaf, dims, sizes).clone()
+
+
+def _live_copy(leaf: Tensor) -> Tensor:
+    """What a program cannot tell from a tensor without looking at its memory."""
+    with rl.no_grad():
+        if leaf.layout is rl.strided:
+            steps = zip(leaf.shape, leaf.stride(), strict=True)
+            extent = 1 + sum((size - 1) * stride for size, stride in steps) if leaf.numel() else 0
+            memory = leaf.as_strided((extent,), (1,)).clone()
+            copied = memory.as_strided(leaf.shape, leaf.stride())
+        else:
+            copied = leaf.clone()
+        copied = copied.detach()
+    if isinstance(leaf, nn.Parameter):
+        return nn.Parameter(copied, leaf.requires_grad)
+    copied.requires_grad_(leaf.requires_grad)
+    with rl.enable_grad():
+        return copied if leaf.is_leaf else copied.view_as(copied)
+
+
+def _attributes(tensor: Tensor) -> tuple[Any, ...]:
+    """What a program may set of a tensor by other ways than ops."""
+    own = tensor.requires_grad if tensor.is_leaf else None, tensor.grad is None
+    return *own, memory_of(tensor), len(vars(tensor))
 
 
 def _as_call(given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

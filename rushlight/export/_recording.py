@@ -8,7 +8,9 @@ constant; where the program leaves the ops, for a number or an array, on_read is
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import itertools
 import operator
 import sys
 import threading
@@ -45,6 +47,9 @@ _READERS = (
 _CONSTANT = "_tensor_constant"  # how the paths of constants begin
 _SIZED_BY_ELEMENTS = {"argwhere", "masked_select", "nonzero", "_unique", "_unique_consecutive"}
 _READING_OPS = {"allclose", "equal", "is_nonzero"}
+_HOOKS = ("register_hook", "register_post_accumulate_grad_hook", "retain_grad")
+
+_SEEDING = ("manual_seed", "seed", "set_rng_state")
 
 _lock = threading.RLock()  # the methods of Tensor are replaced while a program is recorded
 
@@ -75,6 +80,7 @@ def record(
     inputs: Sequence[tuple[str, Tensor]],
     module: nn.Module,
     on_read: Callable[[str, str], None],
+    is_live: bool = False,
 ) -> Recording:
     """Runs a program and returns what it did.
 
@@ -84,8 +90,10 @@ def record(
         module: whose parameters and buffers the graph calls by their paths. Buffers that the
             program changes, as batch norm does, are as before when this returns.
         on_read: is told how, and on which line, the program reads numbers that depend on inputs.
+        is_live: whether the graph goes on in the place of the program: it uses the tensors from
+            outside themselves, and turns gradients on and off as the program does.
     """
-    recorder = _Recorder(inputs, module, on_read)
+    recorder = _Recorder(inputs, module, on_read, is_live)
     with _lock, contextlib.ExitStack() as stack:
         stack.enter_context(_unchanged_buffers(module))
         patches = Patches(stack)
@@ -95,9 +103,26 @@ def record(
         patches.set_attribute(Tensor, "new_tensor", recorder.maker(Tensor.new_tensor))
         patches.set_attribute(rl, "tensor", recorder.maker(rl.tensor))
         stack.callback(is_recording.reset, is_recording.set(True))
-        with rl.inference_mode(False), rl.no_grad(), recorder:
+        stack.enter_context(rl.inference_mode(False))
+        stack.enter_context(rl.set_grad_enabled(is_live and rl.is_grad_enabled()))
+        if is_live:
+            stack.callback(recorder.restore)
+            patches.set_attribute(builtins, "print", _refused("prints"))
+            patches.set_attribute(_C, "_run_backward", _refused("computes gradients"))
+            for name in _HOOKS:
+                patches.set_attribute(Tensor, name, _refused(f"calls {name}"))
+            for name, home in itertools.product(_SEEDING, (rl, rl.random)):
+                patches.set_attribute(home, name, _refused("sets the state of random numbers"))
+        with recorder:
             results = program()
         return recorder.finish(results)
+
+
+def _refused(what: str) -> Callable[..., None]:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise RefusedError(f"{_site()} {what}, which is no step of a graph.")
+
+    return refuse
 
 
 @contextlib.contextmanager
@@ -122,8 +147,13 @@ class _Recorder(TorchFunctionMode):
         inputs: Sequence[tuple[str, Tensor]],
         module: nn.Module,
         on_read: Callable[[str, str], None],
+        is_live: bool,
     ) -> None:
         self._module = module
+        self._is_live = is_live
+        self._is_grad_enabled = self._was_grad_enabled = rl.is_grad_enabled()
+        self._written: dict[int, tuple[Tensor, Tensor]] = {}  # with what they held before
+        self._made: set[int] = set()  # tensors that the program made of its own numbers
         self._recording = Recording()
         self._graph = self._recording.graph
         self._on_read = on_read
@@ -161,6 +191,13 @@ class _Recorder(TorchFunctionMode):
                 "model with model.to(dtype) instead."
             )
         target, sent = _as_function(func, args)
+        name = getattr(target, "__name__", "")
+        if self._is_live:
+            self._follow_grad_mode()
+            if any(isinstance(value, rl.Generator) for value in (*args, *kwargs.values())):
+                _refused("draws from a generator of its own")()
+            if name.endswith("_") or name == "setitem" or name[:1] == "i" or "out" in kwargs:
+                self._keep_written(_tensors_in((args, kwargs)))
         node_args, node_kwargs = (
             map_aggregate(sent, self._value),
             map_aggregate(kwargs, self._value),
@@ -170,7 +207,6 @@ class _Recorder(TorchFunctionMode):
         changed = [tensor for tensor, version in versions if tensor._version != version]
         # Tensors that share memory change together: the op wrote to the first.
         written = list({memory_of(t): self._nodes[id(t)] for t in reversed(changed)}.values())
-        name = getattr(target, "__name__", "")
         if name in _READING_OPS:
             self._tell_read(name, (args, kwargs))
         elif isinstance(result, (Tensor, tuple, list)) or written or hasattr(func, "is_mark"):
@@ -190,6 +226,8 @@ class _Recorder(TorchFunctionMode):
     def _note_writes(self, node: Node, written: list[Node]) -> None:
         """What shares memory with what was written depends on inputs if the step does."""
         for place, constant in enumerate(written):
+            if self._is_live:
+                break
             if constant.op == "get_attr" and constant.target.startswith(_CONSTANT):
                 with self._graph.inserting_after(constant):  # each run begins with the first value
                     copied = self._graph.call_function(rl.clone, (constant,))
@@ -206,6 +244,27 @@ class _Recorder(TorchFunctionMode):
             storages = {other.meta["storage"] for other in written}
             self._varying.add(node)
             self._varying.update(n for s in storages for n in self._sharing[s])
+
+    def _follow_grad_mode(self) -> None:
+        """Makes a step of it where the program has turned gradients on or off."""
+        if rl.is_grad_enabled() != self._is_grad_enabled:
+            self._is_grad_enabled = not self._is_grad_enabled
+            self._graph.call_function(_C._set_grad_enabled, (self._is_grad_enabled,))
+
+    def _keep_written(self, tensors: list[Tensor]) -> None:
+        """Notes what tensors from outside hold that an op may write to."""
+        for tensor in tensors:
+            whole = self._storages.get(memory_of(tensor), tensor)
+            node = self._nodes.get(id(whole))
+            if node is None or node.op == "get_attr":
+                with rl.no_grad():
+                    self._written.setdefault(id(whole), (whole, whole.clone()))
+
+    def restore(self) -> None:
+        """Gives tensors from outside the elements back that they had before."""
+        with rl.no_grad():
+            for tensor, before in self._written.values():
+                tensor.copy_(before)
 
     # What leaves the ops
 
@@ -227,7 +286,10 @@ class _Recorder(TorchFunctionMode):
         def tensor(*args: Any, **kwargs: Any) -> Tensor:
             if threading.get_ident() == self._thread:
                 self._tell_read("torch.tensor", (args[first:], kwargs))
-            return make(*args, **kwargs)
+            made = make(*args, **kwargs)
+            self._made.add(id(made))
+            self._kept.append(made)
+            return made
 
         return tensor
 
@@ -299,9 +361,12 @@ class _Recorder(TorchFunctionMode):
             return alias
         if path is None:
             path = f"{_CONSTANT}{sum(p.startswith(_CONSTANT) for p in self._recording.tensors)}"
-            tensor = tensor.detach().clone()
+            tensor = tensor if self._is_live else tensor.detach().clone()
         self._recording.tensors[path] = tensor
-        return self._graph.get_attr(path)
+        node = self._graph.get_attr(path)
+        if self._is_live and id(tensor) not in self._made:  # it may hold others when the graph runs
+            self._varying.add(node)
+        return node
 
     def finish(self, results: Sequence[Any]) -> Recording:
         """The recording, which ends with the results and the buffers that were assigned anew."""
@@ -311,7 +376,11 @@ class _Recorder(TorchFunctionMode):
                     f"export: the program returns {result!r}, a {type(result).__name__}. Results "
                     "are tensors, numbers, text, and lists, tuples and dicts of them."
                 )
-        outputs = tuple(map(self._value, results))
+        if self._is_live:
+            self._follow_grad_mode()
+            if rl.is_grad_enabled() != self._was_grad_enabled:
+                raise RefusedError("The program leaves gradients turned on or off.")
+        outputs = map_aggregate(tuple(results), self._value)
         for path, now in self._module.named_buffers():
             before = self._buffers.get(path)
             if before is not None and now is not before:

@@ -232,6 +232,12 @@ class _Writer:
             is_class = isinstance(argument, type)
             name = type_name(argument) if is_class else qualified_name(argument)
             return self._global(name, argument)
+        if type(argument).__module__ == "numpy" and not hasattr(argument, "__len__"):  # a number
+            argument = argument.item()
+        bases: tuple[Any, ...] = (int, float, complex, str, bytes)
+        for base in bases:  # a subclass may have a repr that is no code
+            if isinstance(argument, base) and not isinstance(argument, bool):
+                return base.__repr__(argument)
         return repr(argument)
 
     def _annotation(self, annotation: Any) -> str:

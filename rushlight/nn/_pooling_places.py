@@ -220,6 +220,8 @@ def _max_unpool(
     kernel = _numbers(kernel_size, dims, name)
     steps = kernel if stride is None else _numbers(stride, dims, name)
     size = _unpooled_size(name, input, kernel, steps, _numbers(padding, dims, name), output_size)
+    if 0 in size:  # there is no place that an index could mean
+        return input.new_empty((*input.shape[:-dims], *size))
     result = _C._max_unpool(batch, places, size)
     return result if batch is input else result.squeeze(0)
 

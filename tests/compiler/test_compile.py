@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -63,7 +65,11 @@ def test_modules_come_back_in_another() -> None:
     assert net.training and net.norm.training
     with pytest.raises(AttributeError, match="missing"):
         _ = compiled.missing
-    assert torch.compile(compiled)._orig_mod is net
+    assert torch.compile(compiled)._orig_mod is net and compiled
+    layers = torch.compile(nn.ModuleList([net]))
+    assert len(layers) == 1 and not torch.compile(nn.ModuleList())
+    with pytest.raises(TypeError, match="object of type 'Net' has no len"):
+        len(compiled)
 
     x = torch.randn(512, 64)
     expected = copy.deepcopy(net)(x, scale=0.3)
@@ -96,8 +102,10 @@ def test_modules_compile_in_place() -> None:
         other.layer.weight.data.zero_()
         assert torch.equal(net(x), expected) and not torch.equal(other(x), expected)
     counter = CompileCounter()
-    net.compile(backend=counter)
-    assert torch.equal(net(x), expected) and counter.frame_count == 1
+    layer = nn.Linear(64, 64)
+    expected = layer(x)
+    layer.compile(backend=counter)
+    assert torch.equal(layer(x), expected) and counter.frame_count == 1
 
 
 def test_back_ends_get_graphs() -> None:
@@ -200,8 +208,8 @@ def _partly_recorded(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("program", [_Doubled.apply, _partly_recorded])
-@pytest.mark.parametrize("backend", ["inductor", "eager", "aot_eager"])
-def test_gradients_are_those_that_the_program_says(program: Any, backend: str) -> None:
+@pytest.mark.parametrize("backend", ["inductor", "eager", "aot_eager", CompileCounter()])
+def test_gradients_are_those_that_the_program_says(program: Any, backend: Any) -> None:
     grads = []
     for run in program, torch.compile(program, backend=backend, fullgraph=True):
         x = torch.tensor([2.0, 3.0], requires_grad=True)
@@ -217,9 +225,196 @@ def test_a_function_with_a_backward_of_its_own_has_no_graph() -> None:
     x = torch.ones(2, requires_grad=True)
     torch.compile(_Doubled.apply, backend=forward)(x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [2, 2]
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="_Doubled is an autograd.Function"):
-        torch.compile(_Doubled.apply, backend=forward, fullgraph=True)(x)
+    torch.compile(_Doubled.apply, backend=forward, fullgraph=True)(x).sum().backward()
+    assert x.grad.tolist() == [4, 4]
+    report = torch._dynamo.explain(_Doubled.apply)(x)
+    assert "_Doubled is an autograd.Function" in report.break_reasons[0]
     assert torch.compile(_Doubled.apply, backend=forward, fullgraph=True)(x.detach()).sum() == 2
+
+
+class _Holder:
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+def _factor_of(holder: Any) -> Any:
+    return lambda x: x * holder.factor
+
+
+FACTOR = 1.0
+
+
+class _Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+        self.factors = [1.0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale * self.factors[0] * FACTOR
+
+
+def test_graphs_follow_what_a_program_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.ones(2)
+    counter = CompileCounter()
+    holder = _Holder(factor=1.0)
+    compiled = torch.compile(_factor_of(holder), backend=counter)
+    tensor = torch.tensor([3.0, 4.0], requires_grad=True)
+    for factor, result in ((1.0, [1, 1]), (2.0, [2, 2]), (tensor, [3, 4]), (1.0, [1, 1])):
+        holder.factor = factor
+        assert compiled(x).tolist() == result
+    assert counter.frame_count == 3
+    holder.factor = tensor
+    compiled(x).sum().backward()  # a tensor from outside is itself, not what it held
+    with torch.no_grad():
+        tensor.add_(1)
+    assert tensor.grad is not None and tensor.grad.tolist() == [1, 1]
+    assert compiled(x).tolist() == [4, 5] and counter.frame_count == 3
+
+    counter.clear()
+    module = _Scaled()
+    compiled = torch.compile(module, backend=counter)
+    assert compiled(x).tolist() == [1, 1]
+    module.factors[0] = 2.0
+    assert compiled(x).tolist() == [2, 2]
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    assert compiled(x).tolist() == [6, 6]
+    module.scale = nn.Parameter(torch.zeros(()))
+    assert compiled(x).tolist() == [0, 0] and counter.frame_count == 4
+
+
+def test_a_lazy_module_has_a_graph_when_it_has_run() -> None:
+    counter = CompileCounter()
+    module = nn.LazyLinear(3)
+    compiled = torch.compile(lambda x: module(x) * 2, backend=counter)
+    x = torch.ones(1, 2)
+    first = compiled(x)
+    assert all(torch.equal(first, compiled(x)) for _ in range(3)) and counter.frame_count == 1
+
+
+def test_programs_change_what_they_change() -> None:
+    x = torch.ones(2, requires_grad=True)
+    total, seen, holder = torch.zeros(2), [], _Holder(calls=0)
+
+    def adding(x: Tensor) -> Tensor:
+        total.add_(x.detach())
+        return x + torch.rand(2) * 0
+
+    def appending(x: Tensor) -> Tensor:
+        seen.append(len(seen))
+        holder.calls += 1
+        return x * holder.calls
+
+    def drawing(x: Tensor, out: list[float]) -> Tensor:
+        out.append(random.random())
+        return torch.rand(2) + x
+
+    def training(x: Tensor) -> Tensor:
+        (x * 3).sum().backward()
+        return x * 2
+
+    def drawn(program: Any) -> tuple[list[float], list[float]]:
+        torch.manual_seed(0)
+        random.seed(0)
+        out: list[float] = []
+        return program(x, out).tolist(), out
+
+    counter = CompileCounter()
+    compiled = torch.compile(adding, backend=counter)
+    for calls in (1, 2, 3):
+        compiled(x)
+        assert total.tolist() == [calls, calls] and counter.frame_count == 1
+    compiled = torch.compile(appending, backend=counter)
+    assert [compiled(x).tolist() for _ in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    assert seen == [0, 1, 2]
+    assert drawn(torch.compile(drawing, backend=counter)) == drawn(drawing)
+    torch.manual_seed(0)
+    alone = torch.compile(lambda: torch.rand(3), backend=counter)()
+    torch.manual_seed(0)
+    assert torch.equal(alone, torch.rand(3))
+    torch.compile(training, backend=counter)(x)
+    assert x.grad is not None and x.grad.tolist() == [3, 3]
+    assert counter.frame_count == 2
+
+
+class _Stubborn(list):
+    def clear(self) -> None:
+        """Leaves what is in it."""
+
+
+def test_what_a_graph_cannot_do_is_done_by_the_program() -> None:
+    def hooked(x: Tensor) -> Tensor:
+        y = x * 2
+        y.register_hook(lambda grad: grad * 10)
+        return y * 3
+
+    def setting(x: Tensor) -> Tensor:
+        x.data = torch.full((3,), 4.0)
+        return x * 1
+
+    def seeded(x: Tensor) -> Tensor:
+        state = torch.get_rng_state()
+        first = torch.rand(2)
+        torch.set_rng_state(state)
+        return first - torch.rand(2) + x
+
+    def generating(x: Tensor) -> Tensor:
+        return x + torch.rand(2, generator=torch.Generator().manual_seed(1))
+
+    def switching(x: Tensor) -> Tensor:
+        torch._C._set_grad_enabled(False)
+        return x * 2
+
+    def growing(x: Tensor, items: _Stubborn) -> Tensor:
+        items.append(1)
+        return x * len(items)
+
+    def writing(x: np.ndarray) -> np.ndarray:
+        x += 1
+        return x
+
+    counter = CompileCounter()
+
+    def run(program: Any, *args: Any) -> Any:
+        return torch.compile(program, backend=counter)(*args)
+
+    x = torch.ones(2, requires_grad=True)
+    run(hooked, x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [60, 60]
+    y = torch.zeros(2)
+    assert run(setting, y).tolist() == y.tolist() == [4, 4, 4]
+    assert run(seeded, torch.ones(2)).tolist() == [1, 1]
+    with torch.enable_grad():
+        assert not run(switching, x).requires_grad and not torch.is_grad_enabled()
+    assert torch.equal(run(generating, y[:2]), generating(y[:2]))
+    items = _Stubborn()
+    assert run(growing, torch.ones(2), items).tolist() == [1, 1] and items == [1]
+    array = np.zeros(2)
+    assert run(writing, array) is array and array.tolist() == [1, 1]
+    assert counter.frame_count == 0
+
+
+def test_programs_whose_results_no_graph_holds_run_as_they_are() -> None:
+    counter = CompileCounter()
+    x = torch.ones(2)
+    for program, result in (
+        (lambda x: {1, 2}, {1, 2}),
+        (lambda x: iter([x]), None),
+        (lambda x: (x * 2).numpy().sum(), 4),
+        (lambda x: torch.func.grad(lambda y: (y * y).sum())(x).tolist(), [2, 2]),
+        (lambda x: print(end="") or 3, 3),
+    ):
+        found = torch.compile(program, backend=counter, fullgraph=result != 3)(x)
+        assert result is None or found == result
+    assert counter.frame_count == 0
+
+    def failing(module: Any, inputs: Any) -> Any:
+        raise ValueError("no")
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="'failing' raised:"):
+        torch.compile(torch.neg, backend=failing)(x)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
+        torch.compile(gated, backend=counter, fullgraph=True)(x)
 
 
 def test_names_of_back_ends() -> None:
@@ -272,6 +467,13 @@ def test_bad_arguments() -> None:
         torch.compile(3)
     with pytest.raises(TypeError, match="unexpected keyword"):
         torch.compile(gated, modes="default")
+
+
+def test_hints_for_a_compiler_change_nothing() -> None:
+    x = torch.ones(2)
+    torch._dynamo.mark_unbacked(x, 0)
+    torch._dynamo.reset_code_caches()
+    assert torch.compile(torch.neg)(x).tolist() == [-1, -1]
 
 
 def test_explain_says_why_there_is_no_graph() -> None:

@@ -9,6 +9,21 @@ import pytest
 import rushlight as torch
 from rushlight import Tensor
 from rushlight._higher_order_ops import map, scan
+from rushlight.fx.experimental.proxy_tensor import make_fx
+
+
+def test_cond_chooses_for_each_sample_and_in_graphs() -> None:
+    def chosen(x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: -x, (x,))
+
+    rows = torch.tensor([[1.0, 2.0], [-1.0, -2.0]], requires_grad=True)
+    assert torch.func.vmap(chosen)(rows).tolist() == [[2, 4], [1, 2]]
+    gradients = torch.func.vmap(torch.func.grad(lambda x: chosen(x).sum()))(rows)
+    assert gradients.tolist() == [[2, 2], [-1, -1]]
+    graph = make_fx(chosen)(rows[0])
+    assert graph(rows[1]).tolist() == [1, 2] and graph(rows[0]).tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match="in a recording or in vmap, their results must be"):
+        torch.func.vmap(lambda x: torch.cond(x.sum() > 0, torch.sum, torch.neg, (x,)))(rows)
 
 
 def test_map_stacks_what_the_function_makes_of_slices() -> None:

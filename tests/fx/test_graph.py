@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -238,6 +239,22 @@ def test_code_of_writes_and_constants() -> None:
     assert "x[0] = 5.0;  setitem = x;  setitem = None" in code
     assert "x += 1;  iadd = x;  x = None" in code
     assert "def forward(self, x : rushlight.Tensor) -> dict:" in code
+
+
+def test_numbers_and_text_of_other_classes_are_constants() -> None:
+    class Shown(str):
+        def __repr__(self) -> str:
+            return "no code"
+
+    class Number(float):
+        __repr__ = object.__repr__
+
+    constants = [np.float64(0.5), np.float32(-2.5), np.int64(3), Number(4.0), Shown("five"), True]
+    graph = fx.Graph()
+    graph.placeholder("x")
+    graph.output(constants)
+    result = run(graph, torch.zeros(2))
+    assert result == [0.5, -2.5, 3, 4.0, "five", True] and result[-1] is True
 
 
 def test_graphs_are_copied_into_others() -> None:

@@ -373,6 +373,13 @@ def test_layer_attention_equals_weights_times_values() -> None:
     assert (weights[:, mask] == 0).all()
 
 
+def test_results_for_inference_have_the_batch_first_in_memory() -> None:
+    layer = nn.MultiheadAttention(6, 2, batch_first=True).eval()
+    x = torch.randn(2, 5, 6)
+    with torch.no_grad():
+        assert layer(x, x, x)[0].view(10, 6).shape == (10, 6)
+
+
 def test_mismatched_masks_are_warned_of() -> None:
     layer = nn.MultiheadAttention(4, 2)
     x, padding = torch.ones(3, 1, 4), torch.zeros(1, 3, dtype=torch.bool)

@@ -170,6 +170,12 @@ def test_a_norm_of_zero_has_no_root() -> None:
         nn.functional.lp_pool2d(torch.ones(1, 4, 4), 0, 2)
 
 
+def test_unpooling_to_nothing_is_empty() -> None:
+    x = torch.ones(2, 1, 1, requires_grad=True)
+    result = F.max_unpool1d(x, torch.zeros(2, 1, 1, dtype=torch.int64), 2, 2, 1)
+    assert result.shape == (2, 1, 0)
+
+
 @pytest.mark.parametrize("kernel_size", [(), (2, 2, 2)])
 def test_unpooling_takes_as_many_numbers_as_dims(kernel_size: tuple[int, ...]) -> None:
     places = torch.zeros(1, 1, 1, dtype=torch.int64)

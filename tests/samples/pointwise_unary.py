@@ -134,6 +134,8 @@ def logit() -> Iterator[object]:
     yield Sample(uniform(3, 4, low=0.2, high=0.8), eps=0.1)
 
 
-@samples("nan_to_num", ref=np.nan_to_num)
-def nan_to_num() -> Iterator[np.ndarray]:
+@samples("nan_to_num", ref=lambda x, nan=None: np.nan_to_num(x, nan=nan or 0.0))
+def nan_to_num() -> Iterator[object]:
+    yield Sample(normal(3, 4), nan=None)
+    yield Sample(normal(3, 4), nan=3.0)
     yield normal(3, 4)

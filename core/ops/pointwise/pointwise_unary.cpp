@@ -264,7 +264,8 @@ POINTWISE(nan_to_num_value, (T input, S nan, S posinf, S neginf),
           select(isfinite(input), input,
                  select(isnan(input), nan, select(input > S(0), posinf, neginf))))
 POINTWISE(nan_to_num_grad, (T g, T input), select(isfinite(input), g, S(0)))
-OP(nan_to_num, "(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor", {
+OP(nan_to_num,
+   "(Tensor input, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", {
   .doc     = R"(Replaces NaN, +inf and -inf.
 
 The default is 0 for NaN, and the largest and smallest numbers of the dtype for the infinities.
@@ -274,7 +275,7 @@ Example:
     tensor([5., 1.]))",
   .sparse  = by_values,
   .batch   = by_elements,
-  .forward = [](const Tensor& input, double nan, std::optional<double> posinf,
+  .forward = [](const Tensor& input, std::optional<double> nan, std::optional<double> posinf,
                 std::optional<double> neginf, const Tensor* into) {
     if (is_complex(input.dtype())) {  // its parts one by one
       Tensor parts = call<"view_as_real", Tensor>(contiguous(input));
@@ -288,8 +289,8 @@ Example:
       return into ? *into : clone_dense(input);
     }
     double largest = largest_finite(input.dtype());
-    return pointwise_into<nan_to_num_value>(into, input, nan, posinf.value_or(largest),
-                                            neginf.value_or(-largest));
+    return pointwise_into<nan_to_num_value>(into, input, nan.value_or(0),
+                                            posinf.value_or(largest), neginf.value_or(-largest));
   },
   .saves   = saves<"input">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {

@@ -17,13 +17,17 @@ def run_as_it_is(gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
     return gm.forward
 
 
+_DEBUGGING = (
+    *("eager", "eager_debug", "eager_noexcept", "pre_dispatch_eager"),
+    *("aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner"),
+)
 # None stands for fusion, which needs no graph.
 _back_ends: dict[str, BackEnd | None] = {
+    "cudagraphs": None,
     "inductor": None,
-    "aot_eager": run_as_it_is,
-    "eager": run_as_it_is,
+    **dict.fromkeys(_DEBUGGING, run_as_it_is),
 }
-_tags: dict[str, tuple[str, ...]] = {"aot_eager": ("debug",), "eager": ("debug",)}
+_tags: dict[str, tuple[str, ...]] = dict.fromkeys(_DEBUGGING, ("debug",))
 
 
 def register_backend(

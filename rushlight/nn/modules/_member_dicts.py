@@ -130,10 +130,13 @@ class MemberDict(_WatchedDict):
 
 
 def _show(module: Any, name: str, value: Any) -> None:
-    """Lets an attribute give a member that is new, unless the program has set another one."""
-    own_dict(module).setdefault(name, value)
-    if hasattr(getattr(type(module), name, None), "__set__"):
-        _C._ask_getattr(type(module))
+    """Lets an attribute give a member that is new, unless the program or the class has another."""
+    cls = type(module)
+    found = getattr(cls, name, ABSENT)
+    if found is ABSENT or all(name not in vars(base) for base in cls.__mro__):  # or a metaclass has
+        own_dict(module).setdefault(name, value)
+    elif hasattr(found, "__set__"):
+        _C._ask_getattr(cls)
 
 
 def _hide(module: Any, name: str, value: Any) -> None:

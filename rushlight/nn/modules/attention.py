@@ -203,4 +203,8 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )
-        return (out.transpose(0, 1) if turns else out), weights
+        if turns:
+            out = out.transpose(0, 1)
+            if not self.training and not rl.is_grad_enabled():
+                out = out.contiguous()  # as PyTorch's kernel for inference gives it
+        return out, weights
