@@ -210,6 +210,8 @@ class _Writer:
         """An argument in code."""
         if isinstance(argument, Node):
             return argument.name
+        if type(argument).__module__ == "numpy" and not hasattr(argument, "__len__"):  # a number
+            return self._text(argument.item())
         if isinstance(argument, tuple) and hasattr(argument, "_fields"):
             cls = type(argument)
             name = self._global(type_name(cls), cls)
@@ -232,8 +234,6 @@ class _Writer:
             is_class = isinstance(argument, type)
             name = type_name(argument) if is_class else qualified_name(argument)
             return self._global(name, argument)
-        if type(argument).__module__ == "numpy" and not hasattr(argument, "__len__"):  # a number
-            argument = argument.item()
         bases: tuple[Any, ...] = (int, float, complex, str, bytes)
         for base in bases:  # a subclass may have a repr that is no code
             if isinstance(argument, base) and not isinstance(argument, bool):
