@@ -5,16 +5,13 @@ Owns a cheaper relative of Adam: of squared gradients it keeps means of rows and
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.optim._fused import FusedOptimizer, no_steps
 from rushlight.optim._options import check_lr
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import ParamsT
 
 
 class Adafactor(FusedOptimizer):

@@ -21,20 +21,17 @@ Python.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from operator import itemgetter
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight.optim._options import run_closure
 from rushlight.optim.optimizer import Optimizer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    Group = dict[str, Any]
-    State = dict[str, Any]
+Group = dict[str, Any]
+State = dict[str, Any]
 
 
 class FusedOptimizer(Optimizer):
@@ -57,8 +54,7 @@ class FusedOptimizer(Optimizer):
     _scaling: Tensor | None = None
     # The states that a step has begun to count, when it may have to be taken back.
     _counted: list[State] | None = None
-    if TYPE_CHECKING:
-        found_inf: Tensor  # a GradScaler's, while it takes a step
+    found_inf: Tensor  # a GradScaler's, while it takes a step
     # Whether _update can compute what depends on the count of steps on the GPU, or nothing does.
     _can_be_captured = False
     # The counts on the GPU, by the id of the group; which a graph changes; that of this step.

@@ -6,6 +6,7 @@ Rushlight's own need none of it: their steps take tensors of any kind, and are o
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import rushlight as rl
@@ -15,10 +16,6 @@ from rushlight.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
     _get_fused_kernels_supported_devices,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "DeviceDict",

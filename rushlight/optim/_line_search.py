@@ -5,16 +5,11 @@ Owns the choice of points on a line; what they cost is the caller's function. LB
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import rushlight as rl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight import Tensor
+from rushlight import Tensor
 
 _ENOUGH_DECREASE, _ENOUGH_FLATNESS = 1e-4, 0.9  # c1 and c2 of the conditions
 _MOST = 25  # evaluations after the first: where rounding hides the decrease, none is enough

@@ -6,18 +6,13 @@ Owns momentum whose updates are made orthogonal, for the matrices of a network.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.optim._options import check_lr, run_closure
-from rushlight.optim.optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import Optimizer, ParamsT
 
 _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 

@@ -5,15 +5,11 @@ Owns no state; the base class is optimizer.py, the step of a whole group _fused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def run_closure(closure: Callable[[], Any] | None) -> Any:

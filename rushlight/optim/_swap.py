@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import Optimizer
+from rushlight import Tensor
+from rushlight.optim.optimizer import Optimizer
 
 _NAME = "swap_in_optimizer_params_and_state"
 

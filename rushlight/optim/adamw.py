@@ -5,14 +5,11 @@ Owns the defaults that make Adam AdamW, nothing else.
 
 from __future__ import annotations
 
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.optim.adam import Adam, adam
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import ParamsT
 
 
 class AdamW(Adam):

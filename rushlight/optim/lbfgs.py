@@ -6,6 +6,7 @@ Owns the quasi-Newton method and its history; the line search is _line_search.py
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -13,13 +14,7 @@ from rushlight.optim._line_search import Point, strong_wolfe
 from rushlight.optim._line_search import _cubic_interpolate as _cubic_interpolate
 from rushlight.optim._line_search import _strong_wolfe as _strong_wolfe
 from rushlight.optim._options import check_lr, run_closure
-from rushlight.optim.optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import Optimizer, ParamsT
 
 _LEAST_CURVATURE = 1e-10  # of a step that enters the history
 

@@ -5,8 +5,10 @@ Owns the options and the state of NAdam; the arithmetic is one fused op over a w
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps, stored
 from rushlight.optim._options import (
     check_at_least_zero,
@@ -14,13 +16,7 @@ from rushlight.optim._options import (
     check_implementation,
     check_lr,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import ParamsT
 
 
 class NAdam(FusedOptimizer):

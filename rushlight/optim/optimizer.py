@@ -12,7 +12,7 @@ import copy
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rushlight import Tensor
@@ -24,11 +24,7 @@ from rushlight.utils.hooks import RemovableHandle
 # What optimizers are given; programs annotate theirs with it.
 ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Hooks = OrderedDict[int, Callable[..., Any]]
+Hooks = OrderedDict[int, Callable[..., Any]]
 
 # The hooks of an optimizer: what they run around, as attributes.
 _HOOKS = (
@@ -112,13 +108,12 @@ class Optimizer:
 
     # Whether a step has been taken since the first scheduler was attached; None before that.
     _opt_called: bool | None = None
-    if TYPE_CHECKING:
-        _optimizer_step_pre_hooks: Hooks
-        _optimizer_step_post_hooks: Hooks
-        _optimizer_state_dict_pre_hooks: Hooks
-        _optimizer_state_dict_post_hooks: Hooks
-        _optimizer_load_state_dict_pre_hooks: Hooks
-        _optimizer_load_state_dict_post_hooks: Hooks
+    _optimizer_step_pre_hooks: Hooks
+    _optimizer_step_post_hooks: Hooks
+    _optimizer_state_dict_pre_hooks: Hooks
+    _optimizer_state_dict_post_hooks: Hooks
+    _optimizer_load_state_dict_pre_hooks: Hooks
+    _optimizer_load_state_dict_post_hooks: Hooks
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor) or not isinstance(params, Iterable):

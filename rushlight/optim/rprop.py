@@ -5,17 +5,13 @@ Owns the options and the state of Rprop; the arithmetic is one fused op over a w
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_implementation, check_lr
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import ParamsT
 
 
 class Rprop(FusedOptimizer):

@@ -5,8 +5,10 @@ Owns the options and the state of SGD; the arithmetic is one fused op over a who
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight.optim._fused import FusedOptimizer
 from rushlight.optim._options import (
     check_at_least_zero,
@@ -14,15 +16,9 @@ from rushlight.optim._options import (
     check_lr,
     refuse_scaling,
 )
+from rushlight.optim.optimizer import ParamsT
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import ParamsT
-
-    TensorLists = tuple[list[Tensor], list[Tensor], list[Tensor]]
+TensorLists = tuple[list[Tensor], list[Tensor], list[Tensor]]
 
 
 class SGD(FusedOptimizer):

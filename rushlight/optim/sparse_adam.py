@@ -6,19 +6,14 @@ Owns Adam for sparse gradients: it touches only the elements that a gradient has
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.optim._options import check_betas, check_lr, run_closure
 from rushlight.optim._sparse import values_at, with_values
-from rushlight.optim.optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import Optimizer, ParamsT
 
 
 class SparseAdam(Optimizer):

@@ -9,19 +9,14 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import Module
 from rushlight.nn.modules.batchnorm import _BatchNorm
-from rushlight.optim._scheduler import LRScheduler, for_groups
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from rushlight.optim._scheduler import Rate
-    from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.lr_scheduler.scheduler import LRScheduler, Rate, for_groups
+from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
     "SWALR",

@@ -12,9 +12,11 @@ import itertools
 import os
 import types
 import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TypeAlias
 
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Generator
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data._utils.pin_memory import pin_memory
@@ -25,12 +27,7 @@ from rushlight.utils.data.worker_info import get_worker_info as get_worker_info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Self, TypeAlias
-
-    from rushlight import Generator
     from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
-
 
 _collate_fn_t: TypeAlias = "Callable[[list[Any]], Any]"
 _worker_init_fn_t: TypeAlias = "Callable[[int], None]"

@@ -11,17 +11,14 @@ import itertools
 import math
 import types
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Generator as Generator
 from rushlight import Tensor as Tensor
 from rushlight import default_generator as default_generator
 from rushlight import randperm as randperm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
 
 class Dataset:
@@ -82,8 +79,7 @@ class TensorDataset(Dataset):
         (tensor(1), tensor(10))
     """
 
-    if TYPE_CHECKING:
-        tensors: tuple[Tensor, ...]
+    tensors: tuple[Tensor, ...]
 
     def __init__(self, *tensors: Tensor) -> None:
         sizes = [tensor.size(0) for tensor in tensors]
@@ -113,8 +109,7 @@ class StackDataset(Dataset):
         {'image': 20, 'label': 'b'}
     """
 
-    if TYPE_CHECKING:
-        datasets: tuple[Any, ...] | dict[str, Any]
+    datasets: tuple[Any, ...] | dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -167,8 +162,7 @@ class ConcatDataset(Dataset):
         (3, 3, 1)
     """
 
-    if TYPE_CHECKING:
-        datasets: list[Any]
+    datasets: list[Any]
 
     cumulative_sizes: list[int]
 
@@ -261,9 +255,8 @@ class Subset(Dataset):
         ('c', 2)
     """
 
-    if TYPE_CHECKING:
-        dataset: Any
-        indices: Sequence[int]
+    dataset: Any
+    indices: Sequence[int]
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         cls = type(self)

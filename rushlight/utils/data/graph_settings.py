@@ -5,13 +5,10 @@ from __future__ import annotations
 import inspect
 import random
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight.utils.data.graph import traverse_dps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "apply_random_seed",

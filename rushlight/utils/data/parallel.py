@@ -14,23 +14,18 @@ import sys
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from itertools import count, cycle
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 from rushlight._utils import ExceptionWrapper
 from rushlight.multiprocessing.channel import Channel
+from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data._utils.worker import End, run
-from rushlight.utils.data.dataloader import _PREFETCH_FACTOR, _BaseDataLoaderIter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.process import BaseProcess
-    from typing import Any
-
-    from rushlight.utils.data._utils.fetch import Fetcher
-    from rushlight.utils.data.dataloader import DataLoader
+from rushlight.utils.data.dataloader import _PREFETCH_FACTOR, DataLoader, _BaseDataLoaderIter
 
 _SECONDS_TO_END = 5
 _WHAT_IS_PICKLED = (

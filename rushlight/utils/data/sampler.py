@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import itertools
 import types
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any
 
 import rushlight as rl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Sized
-    from typing import Any
-
-    from rushlight import Generator, Tensor
+from rushlight import Generator, Tensor
 
 
 class Sampler:
@@ -154,8 +150,7 @@ class WeightedRandomSampler(Sampler):
         [1, 1, 1, 1]
     """
 
-    if TYPE_CHECKING:
-        weights: Tensor
+    weights: Tensor
 
     def __init__(
         self,

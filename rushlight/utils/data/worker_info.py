@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["WorkerInfo", "get_worker_info"]
 

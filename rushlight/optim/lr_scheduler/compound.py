@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Literal, SupportsFloat
 
-from rushlight.optim._scheduler import (
+from rushlight.optim.lr_scheduler.scheduler import (
     LRScheduler,
     check_optimizer,
     rates,
     set_lr,
     warn_of_epoch,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, Literal, SupportsFloat
-
-    from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer
 
 
 class _Compound(LRScheduler):
     """A scheduler that runs others on one optimizer."""
 
-    if TYPE_CHECKING:
-        _schedulers: Sequence[LRScheduler]
+    _schedulers: Sequence[LRScheduler]
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
         name = type(self).__name__

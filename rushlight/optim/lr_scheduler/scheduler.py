@@ -9,15 +9,13 @@ from __future__ import annotations
 import types
 import warnings
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.optim.optimizer import Optimizer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+Rate = float | Tensor
 
-    Rate = float | Tensor
 
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
@@ -62,8 +60,7 @@ class LRScheduler:
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
     _step_count: int
-    if TYPE_CHECKING:
-        _last_lr: list[Rate]
+    _last_lr: list[Rate]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)

@@ -1,6 +1,6 @@
 """Schedules that multiply the learning rate along a fixed curve.
 
-Owns the curves; when they are computed is _scheduler.py. get_lr multiplies the rates that are
+Owns the curves; when they are computed is scheduler.py. get_lr multiplies the rates that are
 there, so that schedules can be chained; _get_closed_form_lr computes from the first ones.
 """
 
@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from rushlight.optim._scheduler import LRScheduler, load_functions, rates, state_of_function
+from rushlight.optim.lr_scheduler.scheduler import (
+    LRScheduler,
+    Rate,
+    load_functions,
+    rates,
+    state_of_function,
+)
+from rushlight.optim.optimizer import Optimizer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from rushlight.optim._scheduler import Rate
-    from rushlight.optim.optimizer import Optimizer
-
-    Factor = Callable[[int], float]
+Factor = Callable[[int], float]
 
 
 class _Chainable(LRScheduler):

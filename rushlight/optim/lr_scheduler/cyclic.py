@@ -1,28 +1,24 @@
 """Schedules that go up and down: cycles, restarts, and the one-cycle policy.
 
-Owns the curves; when they are computed is _scheduler.py.
+Owns the curves; when they are computed is scheduler.py.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, Literal
 
-from rushlight.optim._scheduler import (
+from rushlight.optim.lr_scheduler.scheduler import (
     LRScheduler,
+    Rate,
     check_optimizer,
     for_groups,
     load_functions,
     set_lr,
     state_of_function,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Literal
-
-    from rushlight.optim._scheduler import Rate
-    from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):

@@ -1,13 +1,15 @@
 """Schedulers of the learning rate.
 
-Names only; the base class is in _scheduler.py, the schedules in the files beside it.
+Names only; the base class is in scheduler.py, the schedules in the files beside it.
 """
 
-from rushlight.optim._compound_schedules import ChainedScheduler, ReduceLROnPlateau, SequentialLR
-from rushlight.optim._cyclic_schedules import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from rushlight.optim._scheduler import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
-from rushlight.optim._scheduler import LRScheduler
-from rushlight.optim._schedules import (
+from rushlight.optim.lr_scheduler.compound import ChainedScheduler, ReduceLROnPlateau, SequentialLR
+from rushlight.optim.lr_scheduler.cyclic import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from rushlight.optim.lr_scheduler.scheduler import (
+    EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING,
+)
+from rushlight.optim.lr_scheduler.scheduler import LRScheduler
+from rushlight.optim.lr_scheduler.schedules import (
     ConstantLR,
     CosineAnnealingLR,
     ExponentialLR,
