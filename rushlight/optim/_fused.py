@@ -317,6 +317,27 @@ def entries(states: list[State], name: str, used: bool = True) -> list[Tensor]:
     return [state[name] for state in states] if used else []
 
 
+def decayed(group: Group, param: Tensor, grad: Tensor) -> Tensor:
+    """Returns the gradient by which a step in ops goes down, with the decay of the weight.
+
+    Where the decay is decoupled, it shrinks the parameter here.
+    """
+    grad = -grad if group["maximize"] else grad
+    if group.get("decoupled_weight_decay"):
+        param.mul_(1 - group["lr"] * group["weight_decay"])
+        return grad
+    return grad + group["weight_decay"] * param.clone()  # the step changes the parameter
+
+
+def moments(group: Group, state: State, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the running means of the gradient and of its square, in ops, and keeps them."""
+    beta1, beta2 = group["betas"]
+    mean = beta1 * state["exp_avg"] + (1 - beta1) * grad
+    square = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
+    state["exp_avg"], state["exp_avg_sq"] = mean, square
+    return mean, square
+
+
 def no_steps() -> Tensor:
     """Returns the count of steps that a parameter begins with."""
     return rl.zeros((), dtype=number_dtype(), device="cpu")

@@ -9,7 +9,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight.optim._fused import FusedOptimizer, entries, no_steps
+from rushlight.optim._fused import FusedOptimizer, decayed, entries, moments, no_steps
 from rushlight.optim._options import (
     check_at_least_zero,
     check_betas,
@@ -146,15 +146,8 @@ class Adam(FusedOptimizer):
 
     def _update_in_ops(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         (state,), (step,) = self._counted_states(group, [param])
-        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
-        grad = -grad if group["maximize"] else grad
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        else:
-            grad = grad + decay * param.clone()  # which changes below
-        mean = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * grad
-        square = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
-        state["exp_avg_sq"] = square
+        (beta1, beta2), lr = group["betas"], group["lr"]
+        mean, square = moments(group, state, decayed(group, param, grad))
         if group["amsgrad"]:
             square = state["max_exp_avg_sq"] = rl.maximum(state["max_exp_avg_sq"], square)
         spread = square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]

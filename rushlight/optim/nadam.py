@@ -9,7 +9,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight.optim._fused import FusedOptimizer, entries, no_steps, stored
+from rushlight.optim._fused import FusedOptimizer, decayed, entries, moments, no_steps, stored
 from rushlight.optim._options import (
     check_at_least_zero,
     check_betas,
@@ -142,15 +142,9 @@ class NAdam(FusedOptimizer):
 
     def _update_in_ops(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         (state,), (step,) = self._counted_states(group, [param])
-        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
-        grad = -grad if group["maximize"] else grad
-        if group["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        else:
-            grad = grad + decay * param.clone()  # which changes below
-        mean = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * grad
-        square = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
-        state["exp_avg_sq"] = square
+        lr, (_, beta2) = group["lr"], group["betas"]
+        grad = decayed(group, param, grad)
+        mean, square = moments(group, state, grad)
         spread = (square / (1 - beta2**step)).sqrt() + group["eps"]
         mu, mu_next = self._mus(group, step)
         product = state["mu_product"] = state["mu_product"] * mu

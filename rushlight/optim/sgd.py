@@ -9,7 +9,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight.optim._fused import FusedOptimizer
+from rushlight.optim._fused import FusedOptimizer, decayed
 from rushlight.optim._options import (
     check_at_least_zero,
     check_implementation,
@@ -104,8 +104,7 @@ class SGD(FusedOptimizer):
 
     def _update_in_ops(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         momentum = group["momentum"]
-        grad = -grad if group["maximize"] else grad
-        grad = grad + group["weight_decay"] * param.clone()  # which changes below
+        grad = decayed(group, param, grad)
         if momentum:
             state = self.state[param]
             buffer = state.get("momentum_buffer")
