@@ -13,6 +13,7 @@ from rushlight import _C, Tensor
 from rushlight._aten_backward import BACKWARDS
 from rushlight._dispatch.kernels import Kernel, kernel_of
 from rushlight._op_overload import OpOverloadPacket
+from rushlight.nn._reduction import NAMES as REDUCTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def nll_loss_forward(
     kernel = _kernel("_nll_loss")
     if kernel.knows(input, target, weight, ignore_index, reduction):
         return kernel(input, target, weight, ignore_index, reduction)
-    kind = ("none", "mean", "sum")[reduction]
+    kind = REDUCTIONS[reduction]
     loss = rl.nn.functional.nll_loss(
         input, target, weight, ignore_index=ignore_index, reduction=kind
     )

@@ -1,6 +1,6 @@
 """Gradients that torch.ops.aten has under names of their own, such as convolution_backward.
 
-Each is the gradient of a public function, taken by autograd, so that there is one formula for both.
+Most are gradients of public functions, taken by autograd, so that there is one formula for both.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
+from rushlight.nn._reduction import NAMES as REDUCTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["BACKWARDS"]
-
-_REDUCTIONS = ("none", "mean", "sum")
 
 
 def _pulled(
@@ -114,13 +113,13 @@ def nll_loss_backward(
     total_weight: Tensor,
 ) -> Tensor:
     """The gradient of nll_loss by its input."""
-    options: dict[str, Any] = {"ignore_index": ignore_index, "reduction": _REDUCTIONS[reduction]}
+    options: dict[str, Any] = {"ignore_index": ignore_index, "reduction": REDUCTIONS[reduction]}
     loss = _of_one(lambda x: F.nll_loss(x, target, weight, **options))
     return loss(grad_output, self)
 
 
 def _mse_loss(input: Tensor, target: Tensor, reduction: int) -> Tensor:
-    return F.mse_loss(input, target, reduction=_REDUCTIONS[reduction])
+    return F.mse_loss(input, target, reduction=REDUCTIONS[reduction])
 
 
 BACKWARDS: dict[str, Callable[..., Any]] = {

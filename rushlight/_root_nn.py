@@ -11,6 +11,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
 from rushlight.nn import functional as F
+from rushlight.nn._reduction import NAMES as REDUCTIONS
 from rushlight.nn._scaled_products import _scaled_mm as _scaled_mm
 
 TYPE_CHECKING = False
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from rushlight import Generator
 
-_REDUCTIONS = ("none", "mean", "sum")
 
 # Normalization
 
@@ -218,7 +218,7 @@ def kl_div(
     input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
 ) -> Tensor:
     """Returns nn.functional.kl_div."""
-    return F.kl_div(input, target, reduction=_REDUCTIONS[reduction], log_target=log_target)
+    return F.kl_div(input, target, reduction=REDUCTIONS[reduction], log_target=log_target)
 
 
 @overridable
@@ -227,7 +227,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """Returns nn.functional.margin_ranking_loss."""
     return F.margin_ranking_loss(
-        input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction]
+        input1, input2, target, margin=margin, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -236,7 +236,7 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
 ) -> Tensor:
     """Returns nn.functional.hinge_embedding_loss."""
-    return F.hinge_embedding_loss(input, target, margin=margin, reduction=_REDUCTIONS[reduction])
+    return F.hinge_embedding_loss(input, target, margin=margin, reduction=REDUCTIONS[reduction])
 
 
 @overridable
@@ -245,7 +245,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """Returns nn.functional.cosine_embedding_loss."""
     return F.cosine_embedding_loss(
-        input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction]
+        input1, input2, target, margin=margin, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -262,7 +262,7 @@ def triplet_margin_loss(
 ) -> Tensor:
     """Returns nn.functional.triplet_margin_loss."""
     return F.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction]
+        anchor, positive, negative, margin, p, eps, swap, reduction=REDUCTIONS[reduction]
     )
 
 
@@ -277,7 +277,7 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """Returns nn.functional.ctc_loss."""
-    how = _REDUCTIONS[reduction]
+    how = REDUCTIONS[reduction]
     lengths: tuple[Any, Any] = (input_lengths, target_lengths)
     return F.ctc_loss(log_probs, targets, *lengths, blank, how, zero_infinity)
 
@@ -292,7 +292,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Returns nn.functional.binary_cross_entropy_with_logits."""
     return F.binary_cross_entropy_with_logits(
-        input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
+        input, target, weight, reduction=REDUCTIONS[reduction], pos_weight=pos_weight
     )
 
 
@@ -302,7 +302,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Returns nn.functional.poisson_nll_loss."""
     return F.poisson_nll_loss(
-        input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction]
+        input, target, log_input, full, eps=eps, reduction=REDUCTIONS[reduction]
     )
 
 

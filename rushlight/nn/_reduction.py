@@ -6,7 +6,7 @@ from rushlight import _C
 
 __all__ = ["get_enum", "legacy_get_enum", "legacy_get_string"]
 
-_NAMES = ("none", "mean", "sum")
+NAMES = ("none", "mean", "sum")  # by number
 
 
 def get_enum(reduction: str) -> int:
@@ -15,9 +15,9 @@ def get_enum(reduction: str) -> int:
     Raises:
         ValueError: if there is no such reduction.
     """
-    if reduction not in _NAMES:
+    if reduction not in NAMES:
         raise ValueError(f"{reduction} is not a valid value for reduction. Use none, mean or sum.")
-    return _NAMES.index(reduction)
+    return NAMES.index(reduction)
 
 
 def legacy_get_enum(
@@ -35,4 +35,4 @@ def legacy_get_string(
     size_average: bool | None, reduce: bool | None, emit_warning: bool = True
 ) -> str:
     """Returns the same as text."""
-    return _NAMES[legacy_get_enum(size_average, reduce, emit_warning)]
+    return NAMES[legacy_get_enum(size_average, reduce, emit_warning)]

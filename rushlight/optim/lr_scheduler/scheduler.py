@@ -16,7 +16,6 @@ from rushlight.optim.optimizer import Optimizer
 
 Rate = float | Tensor
 
-
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
     "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
