@@ -211,6 +211,12 @@ def test_a_wider_out_gets_the_digits_that_it_has_room_for(fold: Any) -> None:
     assert torch.equal(out, fold(numbers.double(), 0))
 
 
+def test_a_complex_out_takes_the_sum_of_integers() -> None:
+    for fold in torch.sum, torch.nansum:
+        out = fold(torch.tensor([1, 2]), 0, out=torch.empty(0, dtype=torch.complex64))
+        assert out == 3 and out.is_complex()
+
+
 def test_another_dtype_than_that_of_out_is_refused() -> None:
     for make in (torch.zeros, torch.arange, torch.rand):
         with pytest.raises(RuntimeError, match="does not match dtype float32 of out"):

@@ -107,7 +107,9 @@ OP(nansum,
   .dtypes  = real,
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
-    return total(Reduction::nan_sum, input, dim, keepdim, sum_dtype(input, dtype));
+    bool has_nan = is_floating(input.dtype());
+    return total(has_nan ? Reduction::nan_sum : Reduction::sum, input, dim, keepdim,
+                 sum_dtype(input, dtype));
   },
   .saves   = saves<"input">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const KeptDims& dim,
