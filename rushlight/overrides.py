@@ -95,7 +95,7 @@ def _get_current_function_mode_stack() -> list[Any]:
 
 def _get_current_function_mode() -> Any:
     """The innermost mode, None if there is none."""
-    modes = _C._function_modes()
+    modes = _get_current_function_mode_stack()
     return modes[-1] if modes else None
 
 

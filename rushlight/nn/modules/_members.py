@@ -129,10 +129,8 @@ class Members(Instance):
 
     def _register_attribute(self, name: str, buffer: Buffer) -> None:
         """Calls register_buffer, which a class may have overridden when it had no `persistent`."""
-        from inspect import signature
-
         own = type(self).register_buffer
-        if own is Members.register_buffer or "persistent" in signature(own).parameters:
+        if own is Members.register_buffer or _takes_persistent(own):
             self.register_buffer(name, buffer, buffer.persistent)
             return
         if not buffer.persistent:
@@ -543,6 +541,12 @@ class Members(Instance):
 
 
 _C._show_as_dict(Members, attributes_of, set_attributes_of)
+
+
+def _takes_persistent(method: Callable[..., None]) -> bool:
+    from inspect import signature  # few programs need it
+
+    return "persistent" in signature(method).parameters
 
 
 def _is_tensor_like(value: Any) -> bool:
