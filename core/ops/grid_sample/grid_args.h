@@ -13,6 +13,20 @@ enum class GridPadding : int { zeros, border, reflection };
 // corner pixels; or whether coordinates are numbers of pixels.
 enum class GridUnits : int { edges, centers, pixels };
 
+// A dim of an image, as the grid sees it: x lies at (x + shift) * slope + start, and reflection
+// mirrors what is outside at low and at low + span.
+template <class T>
+struct GridAxis {
+  T size, shift, slope, start, low, span;
+
+  GridAxis() = default;
+  GridAxis(T size, GridUnits units)
+      : size(size), shift(1), slope(size * T(0.5)), start(-0.5), low(-0.5), span(size) {
+    if (units == GridUnits::centers) slope = (size - 1) * T(0.5), start = low = 0, span = size - 1;
+    if (units == GridUnits::pixels) shift = start = 0, slope = 1;
+  }
+};
+
 // One of a batch.
 struct GridImage {
   GridMode mode;

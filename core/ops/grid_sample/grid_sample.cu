@@ -28,8 +28,8 @@ struct Taps {
   Taps(const GridImage& image, const ITEM* place) {
 #pragma unroll
     for (int d = 0; d < DIMS; ++d) {
-      Compute x = convert<Compute>(place[d]), size = Compute(image.sizes[d]);
-      axes[d] = grid_taps<ALONG>(x, size, image.padding, image.units);
+      GridAxis<Compute> axis(Compute(image.sizes[d]), image.units);
+      axes[d] = grid_taps<ALONG>(convert<Compute>(place[d]), axis, image.padding);
     }
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap) {

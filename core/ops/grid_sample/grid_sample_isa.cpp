@@ -1,5 +1,7 @@
 // Owns the loops of grid_sample. For some places at once, each tap gets an offset and a weight for
 // all channels; what lies outside has a negative offset.
+#include <utility>
+
 #include "core/ops/grid_sample/grid_sample_loops.h"
 #include "core/tensor/vectors.h"
 
@@ -15,125 +17,143 @@ constexpr int64_t kPlaces = kGridPlaces;
 constexpr int64_t kBlock = 16;
 constexpr int32_t kOutside = -(1 << 30);  // an image has fewer pixels
 
-// Calls f(place) for whole vectors of places, so that their number is known to the compiler.
-template <class F>
-[[gnu::always_inline]] inline void for_places(int64_t n, F f) {
-  for (int64_t first = 0; first < n; first += kBlock)
-#pragma omp simd
-    for (int64_t p = first; p < first + kBlock; ++p) f(p);
-}
+// How an image is sampled, as constants: loops over dims and taps are unrolled.
+template <int dims_, int along_, GridPadding padding_>
+struct How {
+  static constexpr int dims = dims_, along = along_;  // along: taps of a dim
+  static constexpr int taps = dims == 3 ? along * along * along : along * along;
+  static constexpr GridPadding padding = padding_;
 
-// The taps of some places along a dim.
-template <class T>
-struct Axis {
-  int32_t offset[4][kPlaces];  // kOutside where what lies outside counts as zero
-  T weight[4][kPlaces], slope[4][kPlaces];
+  // Which of those along a dim a tap is made of.
+  static constexpr int part(int tap, int dim) {
+    for (int d = 0; d < dim; ++d) tap /= along;
+    return tap % along;
+  }
 };
 
-template <int taps, GridPadding padding, class T>
-void fill_axis(const GridImage& image, int dim, const T* x, int64_t n, Axis<T>& axis) {
-  int32_t size = int32_t(image.sizes[dim]), stride = 1;
-  for (int d = 0; d < dim; ++d) stride *= int32_t(image.sizes[d]);
-  GridUnits units = image.units;
-  for_places(n, [&](int64_t p) __attribute__((always_inline)) {
-    GridTaps<T, taps> at = grid_taps<taps>(x[p], T(size), padding, units);
-    for (int k = 0; k < taps; ++k) {
-      int32_t index = int32_t(at.index[k]);
-      axis.offset[k][p] = uint32_t(index) < uint32_t(size) ? index * stride : kOutside;
-      axis.weight[k][p] = at.weight[k];
-      axis.slope[k][p] = at.slope[k];
-    }
-  });
+// f(0) to f(n - 1), of constants. A loop would keep the loop around it from being vectorized.
+template <int n, class F>
+[[gnu::always_inline]] inline void unrolled(F f) {
+  [&]<int... k>(std::integer_sequence<int, k...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, k>()), ...);
+  }(std::make_integer_sequence<int, n>());
 }
 
-template <GridPadding padding, class T>
-void fill_axis(const GridImage& image, int dim, const T* x, int64_t n, Axis<T>& axis) {
-  switch (image.mode) {
-    case GridMode::bilinear: return fill_axis<2, padding>(image, dim, x, n, axis);
-    case GridMode::nearest: return fill_axis<1, padding>(image, dim, x, n, axis);
-    default: return fill_axis<4, padding>(image, dim, x, n, axis);
-  }
-}
-
-template <class T>
-void fill_axis(const GridImage& image, int dim, const T* x, int64_t n, Axis<T>& axis) {
+template <int dims, int along, class F>
+void with_padding(const GridImage& image, F f) {
   switch (image.padding) {
-    case GridPadding::zeros: return fill_axis<GridPadding::zeros>(image, dim, x, n, axis);
-    case GridPadding::border: return fill_axis<GridPadding::border>(image, dim, x, n, axis);
-    default: return fill_axis<GridPadding::reflection>(image, dim, x, n, axis);
+    case GridPadding::zeros: return f(How<dims, along, GridPadding::zeros>());
+    case GridPadding::border: return f(How<dims, along, GridPadding::border>());
+    case GridPadding::reflection: return f(How<dims, along, GridPadding::reflection>());
+  }
+}
+// Calls f(How()) of the image.
+template <class F>
+void with_how(const GridImage& image, F f) {
+  bool flat = image.dims == 2;
+  switch (image.mode) {
+    case GridMode::bilinear:
+      return flat ? with_padding<2, 2>(image, f) : with_padding<3, 2>(image, f);
+    case GridMode::nearest:
+      return flat ? with_padding<2, 1>(image, f) : with_padding<3, 1>(image, f);
+    case GridMode::bicubic: return with_padding<2, 4>(image, f);
   }
 }
 
-// The coordinates of n places, dim by dim.
+// Some places of a grid, dim by dim, filled up to whole blocks.
 template <int dims, class T>
-void part_coordinates(const T* grid, int64_t n, T (*parted)[kPlaces]) {
+struct Places {
+  GridAxis<T> axes[dims];
+  int64_t count;
+  T x[dims][kPlaces];
+
+  Places(const GridImage& image, const T* grid, int64_t n) : count((n + kBlock - 1) & -kBlock) {
+    for (int d = 0; d < dims; ++d) axes[d] = GridAxis<T>(T(image.sizes[d]), image.units);
 #pragma omp simd
-  for (int64_t p = 0; p < n; ++p)
-    for (int d = 0; d < dims; ++d) parted[d][p] = grid[p * dims + d];
-}
+    for (int64_t p = 0; p < n; ++p)
+      for (int d = 0; d < dims; ++d) x[d][p] = grid[p * dims + d];
+    for (int64_t p = n; p < count; ++p)
+      for (int d = 0; d < dims; ++d) x[d][p] = 0;
+  }
+};
 
 // The taps of some places in the plane, which are all combinations of those along the dims.
 template <class T>
 struct Taps {
-  Axis<T> axes[3];
-  int count = 0;
   bool has_pairs = false;  // whether taps 2 k and 2 k + 1 lie side by side
-  int32_t offset[kGridTaps][kPlaces];
+  int32_t signs[kPlaces];  // negative where a tap lies outside
+  alignas(64) int32_t offset[kGridTaps][kPlaces];
   int32_t pair[kGridTaps / 2][kPlaces];  // where two taps begin, anywhere if that is outside
   T weight[kGridTaps][kPlaces];
 
-  // Places are filled up to whole vectors.
-  void fill(const GridImage& image, const T* grid, int64_t n) {
-    T coordinates[3][kPlaces];
-    if (image.dims == 2) part_coordinates<2>(grid, n, coordinates);
-    else part_coordinates<3>(grid, n, coordinates);
-    for (; n % kBlock != 0; ++n)
-      for (int d = 0; d < image.dims; ++d) coordinates[d][n] = 0;
-    for (int d = 0; d < image.dims; ++d) fill_axis(image, d, coordinates[d], n, axes[d]);
-    int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
-    count = image.dims == 3 ? along * along * along : along * along;
-    bool side_by_side = along == 2 || (along == 4 && image.padding == GridPadding::zeros);
+  template <class H>
+  void fill(H, const GridImage& image, const T* grid, int64_t n) {
+    bool side_by_side = H::along == 2 || (H::along == 4 && H::padding == GridPadding::zeros);
     has_pairs = side_by_side && image.pixels > 1;  // so that any pair can be read
-    for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
-    for (int tap = 0; tap < count * has_pairs; tap += 2)
-      for_places(n, [&](int64_t p) __attribute__((always_inline)) {
-        pair[tap / 2][p] = offset[tap][p] < 0 ? 0 : offset[tap][p];
-      });
-  }
-
-  // The tap's place among those of a dim.
-  static int part(int tap, int dim, int along) {
-    for (int d = 0; d < dim; ++d) tap /= along;
-    return tap % along;
-  }
-
-  void fill_tap(const GridImage& image, int tap, int along, int64_t n) {
-    int32_t* to = offset[tap];
-    T* w = weight[tap];
-    const Axis<T>* axis = axes;
-    int x = part(tap, 0, along), y = part(tap, 1, along), z = part(tap, 2, along);
-    for_places(n, [&](int64_t p) __attribute__((always_inline)) {
-      to[p] = axis[0].offset[x][p] + axis[1].offset[y][p];
-      w[p] = axis[0].weight[x][p] * axis[1].weight[y][p];
-    });
-    if (image.dims == 2) return;
-    for_places(n, [&](int64_t p) __attribute__((always_inline)) {
-      to[p] = (to[p] > kOutside ? to[p] : kOutside) + axis[2].offset[z][p];
-      w[p] *= axis[2].weight[z][p];
-    });
-  }
-
-  // The slope of a tap's weight along a dim, without regard to what lies outside.
-  void slopes(const GridImage& image, int tap, int dim, int64_t n, T* slope) const {
-    int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
-    for (int d = 0; d < image.dims; ++d) {
-      int k = part(tap, d, along);
-      const T* factor = d == dim ? axes[d].slope[k] : axes[d].weight[k];
+    int32_t sizes[H::dims], strides[H::dims];
+    for (int d = 0; d < H::dims; ++d) {
+      sizes[d] = int32_t(image.sizes[d]);
+      strides[d] = d == 0 ? 1 : strides[d - 1] * sizes[d - 1];
+    }
+    Places<H::dims, T> places(image, grid, n);
 #pragma omp simd
-      for (int64_t p = 0; p < n; ++p) slope[p] = d == 0 ? factor[p] : slope[p] * factor[p];
+    for (int64_t p = 0; p < places.count; ++p) {
+      int32_t at[H::dims][H::along], sign = 0;
+      T share[H::dims][H::along];
+      unrolled<H::dims>([&](auto d) __attribute__((always_inline)) {
+        auto taps = grid_taps<H::along>(places.x[d][p], places.axes[d], H::padding);
+        unrolled<H::along>([&](auto k) __attribute__((always_inline)) {
+          int32_t index = int32_t(taps.index[k]);
+          at[d][k] = uint32_t(index) < uint32_t(sizes[d]) ? index * strides[d] : kOutside;
+          share[d][k] = taps.weight[k];
+        });
+      });
+      unrolled<H::taps>([&](auto tap) __attribute__((always_inline)) {
+        int32_t to = at[0][H::part(tap, 0)] + at[1][H::part(tap, 1)];
+        T w = share[0][H::part(tap, 0)] * share[1][H::part(tap, 1)];
+        if constexpr (H::dims == 3) {
+          to = (to > kOutside ? to : kOutside) + at[2][H::part(tap, 2)];
+          w *= share[2][H::part(tap, 2)];
+        }
+        offset[tap][p] = to;
+        weight[tap][p] = w;
+        sign |= to;
+        if constexpr (H::along > 1 && tap % 2 == 0) pair[tap / 2][p] = to < 0 ? 0 : to;
+      });
+      signs[p] = sign;
     }
   }
 };
+
+// The gradient of n places of the grid: the sums, over the taps, of the products with the slopes of
+// their weights, without regard to what lies outside.
+template <class H, class T>
+void sum_slopes(H, const GridImage& image, const T* grid, const T (*products)[kPlaces], int64_t n,
+                T* out) {
+  Places<H::dims, T> places(image, grid, n);
+  T sums[H::dims][kPlaces];
+#pragma omp simd
+  for (int64_t p = 0; p < places.count; ++p) {
+    GridTaps<T, H::along> taps[H::dims];
+    unrolled<H::dims>([&](auto d) __attribute__((always_inline)) {
+      taps[d] = grid_taps<H::along>(places.x[d][p], places.axes[d], H::padding);
+    });
+    unrolled<H::dims>([&](auto d) __attribute__((always_inline)) {
+      T sum = 0;
+      unrolled<H::taps>([&](auto tap) __attribute__((always_inline)) {
+        T slope = products[tap][p];
+        unrolled<H::dims>([&](auto e) __attribute__((always_inline)) {
+          constexpr int k = H::part(tap, e);
+          slope *= e == d ? taps[e].slope[k] : taps[e].weight[k];
+        });
+        sum += slope;
+      });
+      sums[d][p] = sum;
+    });
+  }
+  for (int64_t p = 0; p < n; ++p)
+    for (int d = 0; d < H::dims; ++d) out[p * H::dims + d] = sums[d][p];
+}
 
 // plane[offset[0]], plane[offset[1]], ..., and 0 for negative offsets.
 #if RUSHLIGHT_ISA == 4
@@ -208,46 +228,45 @@ template <>
 [[gnu::always_inline]] inline bool load_pairs(const Taps<float>& taps, int tap, const float* plane,
                                               int64_t p, Vector<float> (&values)[2]) {
   using Offsets = Vector<int32_t>;
+  const bool inside = !some(load_vector(taps.signs + p));
   Offsets outside = load_vector(taps.offset[tap] + p) < 0;
-  if (some(outside ^ (load_vector(taps.offset[tap + 1] + p) < 0))) return false;
+  if (!inside && some(outside ^ (load_vector(taps.offset[tap + 1] + p) < 0))) return false;
   const int32_t* at = taps.pair[tap / 2] + p;
   Vector<float> low = pairs_at(plane, at), high = pairs_at(plane, at + kWidth<double>);
-  values[0] = Vector<float>(Offsets(every_second<float, 0>(low, high)) & ~outside);
-  values[1] = Vector<float>(Offsets(every_second<float, 1>(low, high)) & ~outside);
+  values[0] = every_second<float, 0>(low, high);
+  values[1] = every_second<float, 1>(low, high);
+  if (inside) return true;
+  for (Vector<float>& value : values) value = Vector<float>(Offsets(value) & ~outside);
   return true;
 }
 #endif
 
-// Calls f(tap, what it sees at the places from p on) for all taps; without a loop for `bilinear`,
-// which says that they are two pairs.
-template <bool bilinear = false, class T, class F>
+// Calls f(tap, what it sees at the places from p on) for all taps.
+template <int count, class T, class F>
 [[gnu::always_inline]] inline void for_values(const Taps<T>& taps, const T* plane, int64_t p, F f) {
-  const bool pairs = bilinear || taps.has_pairs;
-  for (int k = 0; k < (bilinear ? 4 : taps.count); k += 1 + pairs) {
+  if constexpr (count == 1) return f(0, gather(plane, taps.offset[0] + p));
+  for (int k = 0; k < count; k += 2) {
     Vector<T> values[2];
-    if (pairs) {
-      if (!load_pairs(taps, k, plane, p, values)) {
-        values[0] = gather(plane, taps.offset[k] + p);
-        values[1] = gather(plane, taps.offset[k + 1] + p);
-      }
-      f(k, values[0]);
-      f(k + 1, values[1]);
-    } else {
-      f(k, gather(plane, taps.offset[k] + p));
+    if (!taps.has_pairs || !load_pairs(taps, k, plane, p, values)) {
+      values[0] = gather(plane, taps.offset[k] + p);
+      values[1] = gather(plane, taps.offset[k + 1] + p);
     }
+    f(k, values[0]);
+    f(k + 1, values[1]);
   }
 }
 
 // ---- the loops ---------------------------------------------------------------------------------
 
-template <bool bilinear, class T>
+template <int count, class T>
 void sum_taps(const Taps<T>& taps, const T* plane, T* out, int64_t n) {
   for (int64_t p = 0; p < n; p += kWidth<T>) {
     Vector<T> sum{};
-    auto add = [&](int k, Vector<T> values) __attribute__((always_inline)) {
-      sum = multiply_add(values, load_vector(taps.weight[k] + p), sum);
-    };
-    for_values<bilinear>(taps, plane, p, add);
+    for_values<count>(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
+      // The one tap of nearest has the weight 1.
+      if constexpr (count == 1) sum = values;
+      else sum = multiply_add(values, load_vector(taps.weight[k] + p), sum);
+    });
     if (p + kWidth<T> <= n) store_vector(out + p, sum);
     else __builtin_memcpy(out + p, &sum, size_t(n - p) * sizeof(T));
   }
@@ -258,37 +277,37 @@ void sample(const GridImage& image, const void* input, const void* grid, void* o
   const T* in = static_cast<const T*>(input);
   const T* places = static_cast<const T*>(grid);
   T* out = static_cast<T*>(output);
-  Taps<T> taps;
-  for (int64_t first = 0; first < image.places; first += kPlaces) {
-    int64_t n = image.places - first < kPlaces ? image.places - first : kPlaces;
-    taps.fill(image, places + first * image.dims, n);
-    for (int64_t c = 0; c < image.channels; ++c) {
-      const T* plane = in + c * image.pixels;
-      T* to = out + c * image.places + first;
-      if (taps.has_pairs && taps.count == 4) sum_taps<true>(taps, plane, to, n);
-      else sum_taps<false>(taps, plane, to, n);
+  with_how(image, [&](auto how) {
+    Taps<T> taps;
+    for (int64_t first = 0; first < image.places; first += kPlaces) {
+      int64_t n = image.places - first < kPlaces ? image.places - first : kPlaces;
+      taps.fill(how, image, places + first * image.dims, n);
+      for (int64_t c = 0; c < image.channels; ++c) {
+        const T* plane = in + c * image.pixels;
+        sum_taps<how.taps>(taps, plane, out + c * image.places + first, n);
+      }
     }
-  }
+  });
 }
 
 // Adds the products of the gradients and what each tap saw, over the channels.
-template <class T>
+template <int count, class T>
 void add_products(const Taps<T>& taps, const T* plane, const T* g, T (*products)[kPlaces],
                   int64_t n) {
   for (int64_t p = 0; p < n; p += kWidth<T>) {
     Vector<T> share{};
     __builtin_memcpy(&share, g + p, size_t(n - p < kWidth<T> ? n - p : kWidth<T>) * sizeof(T));
-    for_values(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
+    for_values<count>(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
       T* sum = products[k] + p;
       store_vector(sum, multiply_add(share, values, load_vector(sum)));
     });
   }
 }
 
-template <class T>
+template <int count, class T>
 void scatter(const Taps<T>& taps, const T* g, T* plane, int64_t n) {
   T shares[kPlaces];
-  for (int k = 0; k < taps.count; ++k) {
+  for (int k = 0; k < count; ++k) {
     const int32_t* offset = taps.offset[k];
 #pragma omp simd
     for (int64_t p = 0; p < n; ++p) shares[p] = g[p] * taps.weight[k][p];
@@ -302,31 +321,25 @@ void backward(const GridImage& image, const void* grad, const void* input, const
               void* grad_input, void* grad_grid) {
   const T* in = static_cast<const T*>(input);
   const T* places = static_cast<const T*>(grid);
-  Taps<T> taps;
-  T products[kGridTaps][kPlaces], slope[kPlaces];
-  for (int64_t first = 0; first < image.places; first += kPlaces) {
-    int64_t n = image.places - first < kPlaces ? image.places - first : kPlaces;
-    taps.fill(image, places + first * image.dims, n);
-    __builtin_memset(products, 0, sizeof(products));
-    for (int64_t c = 0; c < image.channels; ++c) {
-      const T* g = static_cast<const T*>(grad) + c * image.places + first;
-      if (grad_input) scatter(taps, g, static_cast<T*>(grad_input) + c * image.pixels, n);
-      if (!grad_grid || image.mode == GridMode::nearest) continue;
-      const T* plane = in + c * image.pixels;
-      add_products(taps, plane, g, products, n);
-    }
-    if (!grad_grid) continue;
-    T* to = static_cast<T*>(grad_grid) + first * image.dims;
-    for (int d = 0; d < image.dims; ++d) {
-      T sum[kPlaces] = {};
-      for (int k = 0; k < taps.count && image.mode != GridMode::nearest; ++k) {
-        taps.slopes(image, k, d, n, slope);
-#pragma omp simd
-        for (int64_t p = 0; p < n; ++p) sum[p] += slope[p] * products[k][p];
+  with_how(image, [&](auto how) {
+    Taps<T> taps;
+    T products[kGridTaps][kPlaces];
+    for (int64_t first = 0; first < image.places; first += kPlaces) {
+      int64_t n = image.places - first < kPlaces ? image.places - first : kPlaces;
+      taps.fill(how, image, places + first * image.dims, n);
+      __builtin_memset(products, 0, sizeof(products));
+      for (int64_t c = 0; c < image.channels; ++c) {
+        const T* g = static_cast<const T*>(grad) + c * image.places + first;
+        if (grad_input)
+          scatter<how.taps>(taps, g, static_cast<T*>(grad_input) + c * image.pixels, n);
+        if (!grad_grid || image.mode == GridMode::nearest) continue;
+        add_products<how.taps>(taps, in + c * image.pixels, g, products, n);
       }
-      for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] = sum[p];
+      if (!grad_grid) continue;
+      T* to = static_cast<T*>(grad_grid) + first * image.dims;
+      sum_slopes(how, image, places + first * image.dims, products, n, to);
     }
-  }
+  });
 }
 
 }  // namespace

@@ -8,18 +8,19 @@ namespace {
 
 // ---- coordinates -------------------------------------------------------------------------------
 
+using Axis = GridAxis<double>;
+
 struct Coordinate {
   Tensor at, slope;  // slope: by the coordinate of the grid
 };
 
-Coordinate reflected(const Tensor& x, double size, GridUnits units) {
-  bool by_centers = units == GridUnits::centers;
-  double low = by_centers ? 0 : -0.5, span = by_centers ? size - 1 : size;
-  if (span <= 0) return {x * 0.0, x * 0.0};
-  Tensor away = abs(x - low), flips = floor(away / span), rest = away - flips * span;
-  Tensor odd = flips - floor(flips * 0.5) * 2.0;  // 0 or 1
-  Tensor turned = select(x < low, -1.0, ones_like(x)) * (1.0 - odd * 2.0);
-  return {select(odd > 0.5, span - rest, rest) + low, turned};
+Coordinate reflected(const Tensor& x, const Axis& axis) {
+  if (axis.span <= 0) return {x * 0.0, x * 0.0};
+  double period = 2 * axis.span;
+  Tensor away = abs(x - axis.low);
+  Tensor forth = away - floor(away / period) * period, back = period - forth;
+  Tensor slope = select(x < axis.low, -1.0, ones_like(x));
+  return {minimum(forth, back) + axis.low, select(forth > back, -slope, slope)};
 }
 
 Coordinate clipped(const Coordinate& c, double size) {
@@ -29,22 +30,18 @@ Coordinate clipped(const Coordinate& c, double size) {
 }
 
 // Where a coordinate of the grid lies in the image, before what the padding does.
-Coordinate placed(const Tensor& grid, double size, GridUnits units) {
+Coordinate placed(const Tensor& grid, const Axis& axis) {
   Tensor known = select(isnan(grid), -1.0, grid);
-  if (units == GridUnits::pixels) return {known, ones_like(known)};
-  bool by_centers = units == GridUnits::centers;
-  double scale = (by_centers ? size - 1 : size) * 0.5;
-  Tensor x = known + 1.0;
-  return {by_centers ? x * scale : (x * size - 1.0) * 0.5, ones_like(x) * scale};
+  return {(known + axis.shift) * axis.slope + axis.start, ones_like(known) * axis.slope};
 }
 
-Coordinate padded(Coordinate c, double size, GridSampling how) {
-  if (how.padding == GridPadding::zeros) return {clamp(c.at, -3, size + 2), c.slope};
-  if (how.padding == GridPadding::reflection) {
-    Coordinate mirrored = reflected(c.at, size, how.units);
+Coordinate padded(Coordinate c, const Axis& axis, GridPadding padding) {
+  if (padding == GridPadding::zeros) return {clamp(c.at, -3, axis.size + 2), c.slope};
+  if (padding == GridPadding::reflection) {
+    Coordinate mirrored = reflected(c.at, axis);
     c = {mirrored.at, c.slope * mirrored.slope};
   }
-  return clipped(c, size);
+  return clipped(c, axis.size);
 }
 
 // ---- taps --------------------------------------------------------------------------------------
@@ -55,10 +52,10 @@ struct Tap {
 
 // The weights of the cubic kernel for distances t before and 1 - t behind; see cubic_weight in
 // resample_axis.cpp.
-std::vector<Tap> cubic_taps(const Coordinate& c, double size, GridSampling how) {
+std::vector<Tap> cubic_taps(const Coordinate& c, const Axis& axis, GridPadding padding) {
   constexpr double a = -0.75;
   Tensor at = clamp(c.at, -1e9, 1e9);
-  if (how.padding == GridPadding::zeros) at = clamp(c.at, -3, size + 2);
+  if (padding == GridPadding::zeros) at = clamp(c.at, -3, axis.size + 2);
   Tensor first = floor(at), t = at - first;
   auto far = [&](const Tensor& x) { return ((x - 5.0) * x + 8.0) * x * a - 4 * a; };
   auto far_slope = [&](const Tensor& x) { return ((x * 3.0 - 10.0) * x + 8.0) * a; };
@@ -70,17 +67,16 @@ std::vector<Tap> cubic_taps(const Coordinate& c, double size, GridSampling how) 
                            {first + 1.0, near(s), -near_slope(s) * c.slope},
                            {first + 2.0, far(s + 1.0), -far_slope(s + 1.0) * c.slope}};
   for (Tap& tap : taps) {
-    if (how.padding == GridPadding::reflection)
-      tap.index = reflected(tap.index, size, how.units).at;
-    if (how.padding != GridPadding::zeros) tap.index = clamp(tap.index, 0, size - 1);
+    if (padding == GridPadding::reflection) tap.index = reflected(tap.index, axis).at;
+    if (padding != GridPadding::zeros) tap.index = clamp(tap.index, 0, axis.size - 1);
   }
   return taps;
 }
 
-std::vector<Tap> taps_along(const Tensor& grid, double size, GridSampling how) {
-  Coordinate c = placed(grid, size, how.units);
-  if (how.mode == GridMode::bicubic) return cubic_taps(c, size, how);
-  c = padded(c, size, how);
+std::vector<Tap> taps_along(const Tensor& grid, const Axis& axis, GridSampling how) {
+  Coordinate c = placed(grid, axis);
+  if (how.mode == GridMode::bicubic) return cubic_taps(c, axis, how.padding);
+  c = padded(c, axis, how.padding);
   if (how.mode == GridMode::nearest) {
     Tensor at = call<"round", Tensor>(c.at);
     return {{at, ones_like(at), zeros_like(at)}};
@@ -100,7 +96,8 @@ class Sampling {
     for (int64_t d = 0; d < dims_; ++d) {
       sizes_.push_back(input.size(-1 - d));
       pixels_ *= sizes_.back();
-      axes_.push_back(taps_along(select(places, 2, d), double(sizes_.back()), how));
+      axes_.push_back(
+          taps_along(select(places, 2, d), Axis(double(sizes_.back()), how.units), how));
       combinations_ *= int64_t(axes_.back().size());
     }
     flat_ = reshape(input, Shape{batch_, channels_, pixels_});

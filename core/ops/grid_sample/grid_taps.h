@@ -24,18 +24,15 @@ template <class T>
   return x < high ? x : high;
 }
 
-// Mirrored at both ends, as often as it takes, and kept inside.
+// Mirrored at both ends, as often as it takes.
 template <class T>
-[[gnu::always_inline]] inline Coordinate<T> reflected(T x, T size, GridUnits units) {
-  bool by_centers = units == GridUnits::centers;
-  T low = by_centers ? T(0) : T(-0.5), span = by_centers ? size - 1 : size;
-  T away = x - low, slope = away < 0 ? T(-1) : T(1);
-  away = abs(away);
-  T flips = floor(away / (span > 0 ? span : T(1))), rest = away - flips * span;
-  bool odd = flips - 2 * floor(flips * T(0.5)) > T(0.5);
-  slope = odd ? -slope : slope;
-  T at = odd ? span - rest + low : rest + low;
-  return {span > 0 ? at : T(0), span > 0 ? slope : T(0)};
+[[gnu::always_inline]] inline Coordinate<T> reflected(T x, const GridAxis<T>& axis) {
+  T away = abs(x - axis.low), period = axis.span > 0 ? 2 * axis.span : T(1);
+  T forth = away - floor(away / period) * period, back = period - forth;
+  T slope = x < axis.low ? T(-1) : T(1);
+  slope = forth > back ? -slope : slope;
+  T at = (forth > back ? back : forth) + axis.low;
+  return {axis.span > 0 ? at : T(0), axis.span > 0 ? slope : T(0)};
 }
 
 // Inside the image, with a slope of 0 where it was outside.
@@ -47,27 +44,24 @@ template <class T>
 
 // Where a coordinate of the grid lies in the image, before what the padding does.
 template <class T>
-[[gnu::always_inline]] inline Coordinate<T> placed(T x, T size, GridUnits units) {
+[[gnu::always_inline]] inline T placed(T x, const GridAxis<T>& axis) {
   x = x == x ? x : T(-1);
-  if (units == GridUnits::pixels) return {x, T(1)};
-  bool by_centers = units == GridUnits::centers;
-  T slope = (by_centers ? size - 1 : size) * T(0.5);
-  return {by_centers ? (x + 1) * slope : ((x + 1) * size - 1) * T(0.5), slope};
+  return (x + axis.shift) * axis.slope + axis.start;
 }
 
 // One tap for nearest, two for bilinear.
 template <int n, class T>
-[[gnu::always_inline]] inline GridTaps<T, n> linear_taps(T x, T size, GridPadding padding,
-                                                         GridUnits units) {
-  Coordinate<T> c = placed(x, size, units);
+[[gnu::always_inline]] inline GridTaps<T, n> linear_taps(T x, const GridAxis<T>& axis,
+                                                         GridPadding padding) {
+  Coordinate<T> c{placed(x, axis), axis.slope};
   if (padding == GridPadding::zeros) {
-    c.at = bounded(c.at, T(-3), size + 2);
+    c.at = bounded(c.at, T(-3), axis.size + 2);
   } else {
     if (padding == GridPadding::reflection) {
-      Coordinate<T> mirrored = reflected(c.at, size, units);
+      Coordinate<T> mirrored = reflected(c.at, axis);
       c = {mirrored.at, c.slope * mirrored.slope};
     }
-    c = clipped(c, size);
+    c = clipped(c, axis.size);
   }
   if constexpr (n == 1) {
     return {{round(c.at)}, {T(1)}, {T(0)}};
@@ -80,12 +74,11 @@ template <int n, class T>
 // Four taps. They are padded, not the coordinate: one far outside only has to stay finite. For the
 // weights see cubic_weight in resample_axis.cpp.
 template <class T>
-[[gnu::always_inline]] inline GridTaps<T, 4> cubic_taps(T x, T size, GridPadding padding,
-                                                        GridUnits units) {
+[[gnu::always_inline]] inline GridTaps<T, 4> cubic_taps(T x, const GridAxis<T>& axis,
+                                                        GridPadding padding) {
   constexpr T a = T(-0.75);
-  Coordinate<T> c = placed(x, size, units);
-  T at = c.at, scale = c.slope;
-  if (padding == GridPadding::zeros) at = bounded(at, T(-3), size + 2);
+  T at = placed(x, axis), scale = axis.slope;
+  if (padding == GridPadding::zeros) at = bounded(at, T(-3), axis.size + 2);
   at = bounded(at, T(-1e9), T(1e9));
   T first = floor(at), t = at - first, s = 1 - t, u = t + 1, v = s + 1;
   GridTaps<T, 4> taps{
@@ -96,18 +89,18 @@ template <class T>
        -(3 * (a + 2) * s - 2 * (a + 3)) * s * scale, -((3 * v - 10) * v + 8) * a * scale}};
   for (int k = 0; k < 4; ++k) {
     T& index = taps.index[k];
-    if (padding == GridPadding::reflection) index = reflected(index, size, units).at;
-    if (padding != GridPadding::zeros) index = bounded(index, T(0), size - 1);
+    if (padding == GridPadding::reflection) index = reflected(index, axis).at;
+    if (padding != GridPadding::zeros) index = bounded(index, T(0), axis.size - 1);
   }
   return taps;
 }
 
 // The taps of a place whose coordinate is x: one for nearest, two for bilinear, four for bicubic.
 template <int n, class T>
-[[gnu::always_inline]] inline GridTaps<T, n> grid_taps(T x, T size, GridPadding padding,
-                                                       GridUnits units) {
-  if constexpr (n == 4) return cubic_taps(x, size, padding, units);
-  else return linear_taps<n>(x, size, padding, units);
+[[gnu::always_inline]] inline GridTaps<T, n> grid_taps(T x, const GridAxis<T>& axis,
+                                                       GridPadding padding) {
+  if constexpr (n == 4) return cubic_taps(x, axis, padding);
+  else return linear_taps<n>(x, axis, padding);
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
