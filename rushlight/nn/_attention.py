@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
 from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._ops import dropout, linear, scaled_dot_product_attention
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["multi_head_attention_forward"]
 

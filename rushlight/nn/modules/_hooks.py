@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from rushlight import _C
 from rushlight.nn.modules._hook_tables import Hook, HookTable, HookView, HookWithoutModule
 from rushlight.nn.modules._member_dicts import own_dict
 from rushlight.nn.modules._members import Members
+from rushlight.utils.hooks import RemovableHandle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections import OrderedDict
-    from collections.abc import Callable
-    from typing import Any, ParamSpec, Protocol, TypeVar
-
-    from rushlight.utils.hooks import RemovableHandle
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
 
-if TYPE_CHECKING:
-    P = ParamSpec("P")
-    R = TypeVar("R", covariant=True)
+class _Forwards(Protocol[P, R]):
+    """A module as type checkers see it in a call."""
 
-    class _Forwards(Protocol[P, R]):
-        """A module as type checkers see it in a call."""
-
-        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Hooked(Members):

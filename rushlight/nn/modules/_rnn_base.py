@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -12,10 +13,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["RNNBase"]
 
