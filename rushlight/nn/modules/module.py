@@ -15,7 +15,7 @@ from rushlight.__future__ import get_overwrite_module_params_on_conversion
 from rushlight._parts import name_after
 from rushlight._target import read_target
 from rushlight.nn.modules import _registration_hooks
-from rushlight.nn.modules._hooks import (
+from rushlight.nn.modules._global_hooks import (
     register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
