@@ -250,7 +250,7 @@ void write_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   if (!out.impl()->untracked) out.storage()->bump_version(op);
 }
 
-// Only what is made from nothing may come to be where `out` is.
+// The result lies on the device of `out`, or is made from nothing and copied there.
 void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   CHECK(result.device() == out.device() || entry.schema.index_of("device") >= 0,
         entry.schema.name_text,
@@ -258,7 +258,7 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
         " and out on ", out.device(), ". Pass out on the device of the inputs.");
 }
 
-// What is asked for of the result must be so of `out`.
+// A device or a layout that the call names must be that of `out`.
 void check_asked(const OpEntry& entry, const Value* values, const Tensor& out, Layout layout) {
   const char* op = entry.schema.name_text;
   const int device = entry.schema.index_of("device");

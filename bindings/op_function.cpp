@@ -2,8 +2,6 @@
 //
 // torch.add is an OpFunction, Tensor.add an OpMethod: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
-#include <algorithm>
-
 #include "bindings/op_call.h"
 #include "bindings/override.h"
 #include "bindings/parser.h"
@@ -51,12 +49,19 @@ std::string said_of(const PyOpFunction& self, const Misfit& nearest) {
   return text;
 }
 
-// The result for arguments in the order of early versions; null and no Python error for others.
+// Whether an op adds a product, each of the two scaled by a number, as torch.addmm does.
+bool is_scaled_sum(const OpEntry& entry) {
+  const Schema& schema = entry.schema;
+  return std::string_view(entry.home) == "torch" && schema.index_of("beta") >= 0 &&
+         schema.index_of("alpha") >= 0;
+}
+
+// The result of such an op for numbers that stand before the tensors, as in early versions of
+// PyTorch; null without a Python error for all other calls.
 PyObject* call_in_old_order(const PyOpFunction& self, PyObject* const* args, Py_ssize_t nargs,
                             PyObject* keywords) {
-  constexpr std::string_view sums[] = {"addmm", "addmv", "addbmm", "baddbmm", "addr"};
-  bool fits = nargs == 4 || nargs == 5;
-  if (!fits || !std::ranges::count(sums, (*self.overloads)[0]->schema.name)) return nullptr;
+  bool fits = nargs == 4 || nargs == 5;  // three tensors and one number or both
+  if (!fits || !is_scaled_sum(*(*self.overloads)[0])) return nullptr;
   Ref given(checked(PyTuple_New(nargs))), options(checked(PyDict_New()));
   for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
   for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i)

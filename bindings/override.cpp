@@ -65,7 +65,8 @@ class Overrides : public Asked {
     PyTypeObject* type = Py_TYPE(object);
     if (overrides_disabled || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type == tensor_class)
       return;
-    if (is_tensor(object) ? class_takes_over(type) : has_method(type)) add(Ref::borrow(object));
+    Ref held = Ref::borrow(object);  // the lookup may run Python code that empties the list
+    if (is_tensor(object) ? class_takes_over(type) : has_method(type)) add(std::move(held));
   }
 };
 

@@ -94,11 +94,11 @@ PyObject* run_unasked(PyObject*, PyObject* all) {
   });
 }
 
-// Notes of a fresh class whether it takes over, and what it is told of. One that sees ops below
-// autograd and has no __torch_function__ of its own opts out of it, so that results stay as made.
+// Notes of a new class whether it takes over, and whether it is told of attributes. A class with a
+// __torch_dispatch__ but no __torch_function__ of its own opts out, so that results stay as made.
 void note_tensor_class(PyTypeObject* type);
 void note_hearing(PyTypeObject* type);
-// Starts or stops looking all attributes of tensors up where modes are told of them.
+// Starts or stops the slower lookup of all attributes of tensors that tells modes of them.
 void let_modes_hear(bool hear);
 
 void add_override(PyObject* module);

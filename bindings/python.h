@@ -86,7 +86,7 @@ auto guarded(F&& f) noexcept -> decltype(f()) {
   }
 }
 
-// From how many elements on others should run: with fewer, handing over the lock costs more.
+// From so many elements on other threads run Python: below, handing over the lock costs more.
 inline constexpr int64_t kReleaseGilFrom = 16384;
 
 // Lets other Python threads run while a kernel works.

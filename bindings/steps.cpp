@@ -23,7 +23,7 @@ PyObject* count_steps(PyObject*, PyObject* states) {
     Py_ssize_t size = PyList_GET_SIZE(states);
     Ref counts(checked(PyList_New(size)));
     for (Py_ssize_t i = 0; i < size; i++) {
-      Ref state = Ref::borrow(PyList_GET_ITEM(states, i));
+      Ref state = Ref::borrow(checked(PyList_GetItem(states, i)));  // Python code may shorten it
       Ref count(checked(PyObject_GetItem(state.get(), key.get())));
       double number;
       if (!count_in_place(count.get(), number)) {

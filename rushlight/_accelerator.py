@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight import _C, cuda
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rushlight import _C, cuda
 
 
 class Event(cuda.Event):

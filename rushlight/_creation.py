@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
 import rushlight as rl
-from rushlight import _C, Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from os import PathLike
-    from typing import Any
-
-    from rushlight import dtype
+from rushlight import _C, Tensor, dtype
 
 
 def from_file(

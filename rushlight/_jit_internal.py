@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from rushlight.futures import Future
 from rushlight.jit import Final, export, ignore, is_scripting, unused
 from rushlight.jit.annotations import Any, List, Optional, Tuple, Union
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

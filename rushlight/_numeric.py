@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor, return_types
 from rushlight._dims import wrapped_dim
 from rushlight._overridable import overridable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @overridable

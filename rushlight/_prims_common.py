@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import rushlight as rl
 from rushlight import Tensor as Tensor
 from rushlight.types import Number as Number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "DeviceLikeType",

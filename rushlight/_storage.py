@@ -6,18 +6,14 @@ at, for the memory may have moved. A TypedStorage is an untyped one and a dtype.
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import SupportsIndex
+from collections.abc import Iterator
+from typing import Any, Self, SupportsIndex
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._legacy import TYPE_NAMES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-    from typing import Any, Self
 
 
 def memory_of(tensor: Tensor) -> int:

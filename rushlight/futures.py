@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from types import GenericAlias
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
+from typing import Any, NoReturn
 
 __all__ = ["Future", "collect_all", "wait_all"]
 

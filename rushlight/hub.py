@@ -17,6 +17,9 @@ import shutil
 import sys
 import warnings
 import zipfile
+from collections.abc import Iterator
+from types import ModuleType
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
@@ -24,12 +27,6 @@ from urllib.request import Request, urlopen
 from rushlight import serialization
 from rushlight._download import fetch
 from rushlight._unpack import unpack
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import ModuleType
-    from typing import IO, Any
 
 __all__ = [
     "download_url_to_file",

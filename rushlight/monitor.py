@@ -10,11 +10,8 @@ import enum
 import sys
 import threading
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 __all__ = [
     "Aggregation",

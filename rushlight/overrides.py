@@ -7,22 +7,18 @@ be taken over as a whole ask has_torch_function and call handle_torch_function.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import wraps
 from importlib import import_module
-from inspect import isroutine, signature
 from types import FunctionType
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._overridable import asks
 from rushlight._tensor_override import DisableTorchFunctionSubclass, nowrap_functions
 from rushlight._told import told_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, Self
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -283,11 +279,13 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 
 def _stand_in(function: Callable[..., Any]) -> Callable[..., Any]:
+    import inspect
+
     def stand_in(*args: Any, **kwargs: Any) -> int:
         return -1
 
     with suppress(ValueError):  # some that are written in C tell no arguments
-        vars(stand_in)["__signature__"] = signature(function)
+        vars(stand_in)["__signature__"] = inspect.signature(function)
     return stand_in
 
 
@@ -300,10 +298,12 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
         >>> torch.add in torch.overrides.get_ignored_functions()
         False
     """
+    import inspect
+
     functions: set[Any] = set()
     for home, overridable in get_overridable_functions().items():
         public = (getattr(home, key) for key in dir(home) if not key.startswith("_"))
-        functions.update(each for each in public if isroutine(each))
+        functions.update(each for each in public if inspect.isroutine(each))
         functions.difference_update(overridable)
     return functions
 

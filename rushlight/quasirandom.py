@@ -7,13 +7,10 @@ engine is made.
 from __future__ import annotations
 
 import warnings
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 __all__ = ["SobolEngine"]
 

@@ -12,15 +12,11 @@ import enum
 import mmap as mmap_module
 import os
 import sys
+from collections.abc import Callable, Iterable
+from typing import IO, Any, TypeAlias
 
+from rushlight import device
 from rushlight.utils.serialization import config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import IO, Any, TypeAlias
-
-    from rushlight import device
 
 __all__ = [
     "FILE_LIKE",

@@ -498,10 +498,3 @@ def test_an_argument_chooses_one_of_two_functions() -> None:
         1,
     ]
     assert (dispatch.__module__, dispatch.__name__) == ("m", "f")
-
-
-@pytest.mark.parametrize("name", ["optim", "optim.lr_scheduler", "utils.data"])
-def test_programs_read_the_types_that_constructors_take(name: str) -> None:
-    module = importlib.import_module(f"rushlight.{name}")
-    for cls in filter(inspect.isclass, map(vars(module).get, module.__all__)):
-        assert inspect.isfunction(cls.__init__) <= ("self" not in get_type_hints(cls.__init__))

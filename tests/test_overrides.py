@@ -541,6 +541,32 @@ def test_objects_of_any_class_take_over_as_an_index_and_as_what_is_written() -> 
     assert names == ["__getitem__"] * 2 + ["__setitem__"] * 2
 
 
+def test_a_lookup_may_empty_the_list_that_it_comes_from() -> None:
+    items: list[Any] = []
+    others: list[Any] = []  # which come to be where an item was that is gone
+
+    class Other:
+        pass
+
+    class Emptying(type):
+        def __getattribute__(cls, name: str) -> Any:
+            if name == "__torch_function__":
+                items.clear()
+                others.extend(Other() for _ in range(100))
+            return super().__getattribute__(name)
+
+    class Item(metaclass=Emptying):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return "taken over"
+
+    for _ in range(20):
+        items.append(Item())
+        assert torch.cat(items) == "taken over"
+
+
 def test_modes_are_listed_and_disabled() -> None:
     stack, current = (
         torch.overrides._get_current_function_mode_stack,

@@ -18,31 +18,30 @@ sys.path.insert(0, str(ROOT))
 from rushlight import _C  # noqa: E402
 
 FOLDER = ROOT / "rushlight" / "include" / "rushlight"
-# By the order of ArgType in core/base/schema.h.
-TYPES = [
-    "const Tensor&",
-    "const optional<Tensor>&",
-    "const Tensor&",
-    "TensorList",
-    "TensorList",
-    "int64_t",
-    "optional<int64_t>",
-    "IntArrayRef",
-    "OptionalIntArrayRef",
-    "double",
-    "optional<double>",
-    "bool",
-    "optional<bool>",
-    "string_view",
-    "optional<string_view>",
-    "const Scalar&",
-    "const optional<Scalar>&",
-    "optional<ScalarType>",
-    "optional<Device>",
-    "optional<MemoryFormat>",
-]
-GENERATOR = len(TYPES)
-WRITTEN = 2
+# By the types of arguments in schemas, see core/base/schema.h; generators are left out.
+TYPES = {
+    "Tensor": "const Tensor&",
+    "Tensor?": "const optional<Tensor>&",
+    "Tensor!": "const Tensor&",
+    "Tensor[]": "TensorList",
+    "Tensor?[]": "TensorList",
+    "int": "int64_t",
+    "int?": "optional<int64_t>",
+    "int[]": "IntArrayRef",
+    "int[]?": "OptionalIntArrayRef",
+    "float": "double",
+    "float?": "optional<double>",
+    "bool": "bool",
+    "bool?": "optional<bool>",
+    "str": "string_view",
+    "str?": "optional<string_view>",
+    "Scalar": "const Scalar&",
+    "Scalar?": "const optional<Scalar>&",
+    "dtype?": "optional<ScalarType>",
+    "device?": "optional<Device>",
+    "memory_format?": "optional<MemoryFormat>",
+}
+GENERATOR = "Generator?"
 RETURNS = {
     "Tensor": "Tensor",
     "Tensor[]": "std::vector<Tensor>",
@@ -71,12 +70,12 @@ def literal(arg: dict[str, Any]) -> str:
     if text is None:
         return ""
     if text == "None":
-        return "nullopt" if kind not in (3, 4) else "{}"
+        return "{}" if TYPES[kind] == "TensorList" else "nullopt"
     if text in ("True", "False"):
         return text.lower()
     if text == "inf":
         return "INFINITY"
-    if kind in (7, 8):
+    if kind in ("int[]", "int[]?"):
         return "{" + text.strip("()[]").rstrip(",") + "}"
     return text.replace("'", '"')
 
@@ -174,7 +173,7 @@ class Form:
     def __init__(self, row: dict[str, Any]) -> None:
         self.row = row
         self.params, self.passed, self.is_factory = parameters(row)
-        self.writes = bool(row["args"]) and row["args"][0]["type"] == WRITTEN
+        self.writes = bool(row["args"]) and row["args"][0]["type"] == "Tensor!"
         self.op = (
             f'static const detail::Op op("{row["module"]}", "{row["name"]}", "{row["overload"]}");'
         )

@@ -22,30 +22,23 @@ from rushlight._later_names import NAMES_IN, SUBMODULES  # noqa: E402
 from rushlight._tensor import _CONVERSIONS  # noqa: E402
 from rushlight.return_types import OF_FUNCTIONS  # noqa: E402
 
-# By the order of ArgType in core/base/schema.h.
-TYPES = [
-    "Tensor",
-    "Tensor | None",
-    "Tensor",
-    "Sequence[Tensor]",
-    "Sequence[Tensor | None]",
-    "_int",
-    "_int | None",
-    "Sequence[_int]",
-    "Sequence[_int] | None",
-    "_float",
-    "_float | None",
-    "_bool",
-    "_bool | None",
-    "str",
-    "str | None",
-    "Number",
-    "Number | None",
-    "_dtype | None",
-    "_device | str | _int | None",
-    "_memory_format | None",
-    "Generator | None",
-]
+# By the types of arguments in schemas, see core/base/schema.h.
+TYPES = {
+    "Tensor": "Tensor",
+    "Tensor!": "Tensor",
+    "Tensor[]": "Sequence[Tensor]",
+    "Tensor?[]": "Sequence[Tensor | None]",
+    "int": "_int",
+    "int[]": "Sequence[_int]",
+    "float": "_float",
+    "bool": "_bool",
+    "str": "str",
+    "Scalar": "Number",
+    "dtype": "_dtype",
+    "device": "_device | str | _int",
+    "memory_format": "_memory_format",
+    "Generator": "Generator",
+}
 RETURNS = {
     "Tensor": "Tensor",
     "Tensor[]": "tuple[Tensor, ...]",
@@ -55,7 +48,6 @@ RETURNS = {
     "Scalar": "Number",
     "dtype": "_dtype",
 }
-INT_LIST = 7
 CLASSES = [
     "dtype",
     "device",
@@ -91,8 +83,8 @@ Number = _int | _float | builtins.complex
 
 
 def parameter(arg: dict[str, Any], is_written: bool) -> str:
-    kind = TYPES[arg["type"]]
-    if arg["expand_to"] or arg["type"] in (INT_LIST, INT_LIST + 1):
+    kind = TYPES[arg["type"].removesuffix("?")] + " | None" * arg["type"].endswith("?")
+    if arg["type"] in ("int[]", "int[]?"):
         kind = "_int | " + kind
     elif arg["takes_number"] and not is_written:
         kind = kind.replace("Tensor", "Tensor | Number")
@@ -116,7 +108,7 @@ def signature(row: dict[str, Any], inplace: bool, method: bool) -> str:
     positional = [a for a in row["args"] if not a["keyword_only"]]
     # A list of ints that comes last may be given one by one, as in x.view(2, 3).
     last = positional[-1] if positional else None
-    if last and last["type"] == INT_LIST and not last["expand_to"] and len(positional) <= 2:
+    if last and last["type"] == "int[]" and not last["expand_to"] and len(positional) <= 2:
         parts = [p for p in parts if p != "*"]
         parts[len(positional) - 1] = f"*{last['name']}: _int | Sequence[_int]"
     if positional and positional[0]["one_by_one"]:

@@ -24,9 +24,10 @@ Tensor copy_of(const Tensor& tensor) {
   return needs::clone(tensor);
 }
 
-// A program may give a tensor other .data, which is no write in place: gradients read the new data
-// if they have the old shape and dtype. Of an input slot_ holds the storage, and above it those
-// two, in so few bits that a replaced storage may pass for the same one, which is then an error.
+// A program may give a tensor other .data, which is no write in place. Gradients then read the new
+// data, if it has the old shape and dtype. So slot_ of an input holds which storage it had, in the
+// low bits, and which shape and dtype, in the high ones. Two storages may have the same low bits;
+// then versions are compared as if nothing had been replaced, and backward may refuse.
 constexpr uint32_t kStorageBits = 0xFFFF;
 
 uint32_t identity_of(const Tensor& t) {

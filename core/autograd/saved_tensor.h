@@ -40,14 +40,14 @@ class SavedTensor {
   void pack_by(const Pack& pack, const Tensor& tensor);
   static Tensor unpack_by_hooks(PackedTensor& packed);
 
-  // An overwritten input is a clone, a window is that of a deferred one.
+  // What is kept: `overwritten` a clone of an input, `window` a window on one that is deferred.
   enum class Kind : uint8_t { none, undefined, input, overwritten, window, result, released };
 
   Tensor tensor_;
   IntrusivePtr<PackedTensor> packed_;  // in place of tensor_
   Edge history_;                       // of an input that is not kept itself
   uint32_t version_ = 0;
-  uint32_t slot_ = 0;
+  uint32_t slot_ = 0;  // of a result; of an input what identity_of() gives
   Kind kind_ = Kind::none;
   mutable SpinLock lock_;  // of tensor_, packed_, history_ and kind_, once others can see them
 };

@@ -80,7 +80,7 @@ class IntrusivePtr {
   T* object_ = nullptr;
 };
 
-// Gives up a reference, where what owns it is no IntrusivePtr.
+// Gives up a reference that is not held by an IntrusivePtr, as that of a LazyPtr.
 template <class T>
 struct ReleaseReference {
   void operator()(T* object) const { IntrusivePtr<T>::adopt(object); }

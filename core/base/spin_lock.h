@@ -10,7 +10,7 @@ namespace rushlight {
 class SpinLock {
  public:
   SpinLock() = default;
-  // Who is copied or moved has a lock of its own, before and after.
+  // A copy has a lock of its own, and assignment leaves both locks as they are.
   SpinLock(const SpinLock&) noexcept {}
   SpinLock& operator=(const SpinLock&) noexcept { return *this; }
 

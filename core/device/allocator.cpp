@@ -57,7 +57,7 @@ struct FreeBlock {
 };
 static_assert(sizeof(FreeBlock) <= class_bytes(0));
 
-// --- Blocks of the operating system ---
+// ---- blocks of the operating system -------------------------------------------------------------
 
 std::atomic<int64_t> held_bytes{0};  // from the operating system, in use or cached
 
@@ -95,7 +95,7 @@ void system_free(void* block, size_t bytes) {
   }
 }
 
-// --- Counting ---
+// ---- counting -----------------------------------------------------------------------------------
 
 std::atomic<int64_t> allocated_bytes{0};
 std::atomic<int64_t> peak_bytes{0};
@@ -107,7 +107,7 @@ void count(int64_t change) {
   }
 }
 
-// --- The shared cache ---
+// ---- the shared cache ---------------------------------------------------------------------------
 
 // Never destroyed, because tensors may die after static objects. The mutex guards the rest.
 class SharedCache {
@@ -221,7 +221,7 @@ class SharedCache {
   const size_t cap_ = std::min(size_t(usable_memory()) / 8, size_t(4) << 30);
 };
 
-// --- The cache of a thread ---
+// ---- the cache of a thread ----------------------------------------------------------------------
 
 // How many blocks of a class a thread keeps: at most 64, and 256 KB unless four are more.
 constexpr auto kThreadLimits = [] {

@@ -13,11 +13,11 @@ namespace rushlight {
 // Of every block: a cache line, and an AVX-512 vector.
 constexpr size_t kAlignment = 64;
 
-// Of blocks that are at least so large, and the distance, but for whole pages, of buffers in one
-// block that a loop walks together. Processors tell a load from a store before it by the low 12
-// bits of their addresses first: where a loop writes a few hundred bytes ahead of what it reads,
-// but for whole pages, loads wait for stores of other elements, which made loops over tiles take up
-// to nine times as long.
+// Of blocks of at least this size, and, modulo a page, the distance between buffers in one block
+// that a loop walks together. A processor first compares only the low 12 bits of the addresses of a
+// load and of an earlier store. If a loop writes, modulo a page, a few hundred bytes ahead of where
+// it reads, its loads seem to depend on those stores and wait for them: loops over tiles took up to
+// nine times as long.
 constexpr size_t kWideAlignment = 1024;
 
 // Uninitialized memory, or nullptr for 0 bytes. Raises kOutOfMemory after emptying the cache.

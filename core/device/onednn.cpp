@@ -20,7 +20,7 @@ bool is_supported(DType dtype) {
   return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
 }
 
-// --- Matrix products ---
+// ---- matrix products ----------------------------------------------------------------------------
 
 // A stride over a dim of size 1 means nothing; as in a row-major matrix, it cannot mislead oneDNN.
 void canonicalize(MatrixStrides& strides, int64_t rows, int64_t columns) {
@@ -64,7 +64,7 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
   return desc ? std::make_unique<Plan>(desc, std::move(operands)) : nullptr;
 }
 
-// --- Convolutions ---
+// ---- convolutions -------------------------------------------------------------------------------
 
 // The layout that the primitive works on, whatever the caller's, or none: its own choice. As
 // measured, reorders included: channels-last suits it. For channels-first, blocked formats of its

@@ -109,8 +109,8 @@ void check_results(const OpEntry& entry, std::span<const Value> args, TensorList
   }
 }
 
-// Ties what a handler made to the tensor that it is a view of. The handler ran unrecorded, and what
-// it called has noted that.
+// Makes a handler's result a view of the tensor whose memory it shares. The handler ran unrecorded:
+// if its ops made a view, that has an origin which forbids writes.
 void tie_view(const Tensor& view, const Tensor& input, bool one_of_many) {
   if (!(view.storage() == input.storage()) || view.is(input)) return;
   get_meta(view).view.reset();

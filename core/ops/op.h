@@ -42,10 +42,10 @@
 //              more, `const Tensor* into`, writes there unless it is null: in place, or to out=.
 //   .saves     saves<"input", "result", "input.shape">: what backward needs, and so what it costs
 //   .grads     d<"input">(formula<...>) or a lambda (g, saved..., attributes...) for each Tensor
-//              argument; no_grad<"index"> for those without. lines<...> is a formula of straight
-//              lines, whose own gradient is zero. d<"a", "b">(lambda) is a joint form
-//              that gets a mask last and returns a tuple. uses<"other"> before the lambda names
-//              what it needs of .saves, so that nothing is kept or checked in vain.
+//              argument; no_grad<"index"> for those without. lines<...> is the formula of a
+//              function of straight pieces, whose second gradient is zero. d<"a", "b">(lambda) is
+//              a joint form that gets a mask last and returns a tuple. uses<"other"> before the
+//              lambda names what it needs of .saves, so that nothing is kept or checked in vain.
 // An op with an argument `bool inplace` writes its input when that is true; one made of other ops
 // sees to that itself.
 // Gradients of broadcast or cast inputs come back to the input's shape and dtype by themselves.

@@ -35,7 +35,7 @@ struct FormulaRef {
 };
 template <class F>
 inline constexpr FormulaRef<F> formula{};
-// A gradient along straight lines: the parameter after g stands in conditions only.
+// The gradient of a function of straight pieces, as relu: what follows g only picks the piece.
 template <class F>
 struct LinesRef : FormulaRef<F> {};
 template <class F>

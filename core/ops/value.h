@@ -32,15 +32,15 @@ using BoxedCallBatched = Result (*)(const Batch& batch, const Value* args);
 // first argument is about to be written in place.
 using EdgeOf = std::function<Edge(const Tensor&)>;
 using BoxedNode = NodePtr (*)(const Value* args, bool overwritten, const EdgeOf& edge_of);
-// Lets the node keep what it needs of the results. They are its own, or only equal to what it would
-// have made: then they are kept as inputs are.
+// Lets the node keep what it needs of the results. Unless they `are_own`, they have another history
+// than this node, and are kept with it, as inputs are.
 using BoxedKeep = void (*)(Node& node, const Result& result, bool are_own);
 
 // What handlers of __torch_dispatch__ see of a call; see Note [Dispatch to Python].
 enum class Seen : uint8_t {
   by_default,        // the op, if it has a gradient of its own, else those that it is made of
   whole,             // the op: it has a kernel of its own
-  whole_unrecorded,  // the op, as it is a kernel of PyTorch's, else its parts, which have gradients
+  whole_unrecorded,  // the op, a kernel of PyTorch's; its parts while they are recorded
   never,  // its integers say where others begin and end, so only its caller can pass them
 };
 

@@ -10,7 +10,7 @@
 
 namespace rushlight {
 
-// What takes more passes than this from what is in memory is not computed a second time.
+// A result that takes more passes over a tile than this is stored, not computed a second time.
 inline constexpr int kMostRepeated = 8;
 
 // What a loop computes, or a reduction.
@@ -35,7 +35,7 @@ class DeferredOp {
   const int operand_count;
   alignas(16) char scalars[kMaxScalars * sizeof(std::complex<double>)];
 
-  int passes = 0;      // over a tile, of a program for this if nothing were settled before
+  int passes = 0;      // over a tile, of a program from what is in memory now to this result
   int full_reads = 0;  // tensors of this size that it would read
   int readers = 0;     // operands of deferred ops that this is
   int member = -1;     // its number while it is part of a group

@@ -13,11 +13,11 @@
 // A reduction of what is deferred is deferred as well, and always ends a chain: it runs the program
 // block by block as it comes by, and adds up each block while it is in the cache.
 //
-// What the program computes on the way is stored if computing it again is costly and somebody will
-// read it: a variable, another deferred op, or backward. Arithmetic is not. It stays deferred until
-// backward computes it a second time together with the gradients that need it; in a variable, whose
-// readers are yet unknown, to the end of the scope, and only if that reads no more than one tensor.
-// Most of what a chain of ops keeps for backward is never in memory then.
+// A result on the way is stored if it is costly to compute again and somebody will read it: by a
+// variable, as another deferred op, or in backward. Arithmetic is cheap, and stays deferred: for
+// backward, which computes it a second time together with the gradients that need it; and for a
+// variable, whose readers are not known yet, to the end of the scope, if it reads at most one
+// tensor. So most of what a chain of ops keeps for backward is never in memory.
 //
 // Whoever is about to write in place calls check_writable(), which settles those that have yet to
 // read the old elements; memory that others may write behind our back, as NumPy can, makes nothing

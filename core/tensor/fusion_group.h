@@ -43,8 +43,8 @@ class FusionGroup {
   // The members are the steps of the program.
   void run_on_cuda();
   void compile(DeferredOp& member);
-  // Has a step take the first operand that may be one element for a row so, if rows are worth a
-  // call of the program each.
+  // Lets a step take its first operand that may repeat one element along a row by the loop for
+  // that, if rows are long enough for a call of the program each.
   void take_as_single(Step& step, const DeferredOp& member);
   // A member's elements in the dtype that a reader takes.
   Place value_as(const DeferredOp& member, DType dtype);

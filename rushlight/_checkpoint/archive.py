@@ -14,17 +14,13 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pickle import UnpicklingError
+from typing import IO, Any
 
 import rushlight as rl
+from rushlight import Tensor
 from rushlight.utils.serialization import config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import IO, Any
-
-    from rushlight import Tensor
 
 _FOLDER = "archive"
 _ALIGNMENT = 64  # of the data of an entry, as in PyTorch; a cache line

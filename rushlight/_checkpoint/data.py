@@ -15,14 +15,11 @@ import re
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
 
 from rushlight._checkpoint.rebuild import check, check_key, set_attributes
 from rushlight.torch_version import TorchVersion
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _FACTORIES = (list, dict, set, tuple, int, float, str, bool, OrderedDict, defaultdict, deque)
 _PATHS = ("PurePosixPath", "PosixPath", "PureWindowsPath", "WindowsPath")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import IO, Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._checkpoint.archive import ArchiveReader, ReadOptions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import IO, Any
 
 
 class PyTorchFileReader:

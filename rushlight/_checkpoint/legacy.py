@@ -12,17 +12,13 @@ import pickle
 import pickletools
 import struct
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
+from rushlight import Tensor
+from rushlight._checkpoint.archive import ReadOptions
 from rushlight._checkpoint.rebuild import StorageType, check
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight._checkpoint.archive import ReadOptions
 
 # The start of such a file: the pickle of the magic number.
 START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."

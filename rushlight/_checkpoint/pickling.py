@@ -11,6 +11,7 @@ import pickle
 import struct
 import sys
 from collections import OrderedDict
+from typing import IO, Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -41,11 +42,6 @@ from rushlight.nested._tensor import NestedTensor, StridedNestedTensor
 from rushlight.nn import Buffer, Parameter
 from rushlight.nn.parameter import is_lazy
 from rushlight.utils.hooks import warn_if_has_hooks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import IO, Any
-
 
 _TYPES: dict[Any, Any] = {**STORAGE_TYPES, **QUANTIZED_STORAGE_TYPES}
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import rushlight as rl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["decoded", "dtype_of", "encoded", "tagged"]
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import copyreg
 import math
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from functools import partial
 from pickle import UnpicklingError
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -24,11 +26,6 @@ from rushlight._storage import TypedStorage
 from rushlight.nested import nested_tensor_from_jagged
 from rushlight.nested._tensor import Nested, NestedTensor, strided_of
 from rushlight.nn import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _MAX_INT64 = 2**63 - 1
 _MAX_DIMS = 64

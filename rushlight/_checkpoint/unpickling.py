@@ -15,9 +15,12 @@ import struct
 import sys
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
 from pickle import UnpicklingError
+from typing import Any
 
 import rushlight as rl
+from rushlight import Tensor
 from rushlight._checkpoint.archive import ArchiveReader, NotAnArchive, ReadOptions
 from rushlight._checkpoint.legacy import START, LegacyReader
 from rushlight._checkpoint.rebuild import (
@@ -30,15 +33,8 @@ from rushlight._checkpoint.rebuild import (
     set_attributes,
     type_in_file,
 )
+from rushlight._storage import TypedStorage
 from rushlight.serialization import validate_cuda_device
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight._storage import TypedStorage
 
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 # What the machine meets in a damaged pickle: an empty stack, an unknown number, wrong arguments.

@@ -44,7 +44,7 @@ class _Row:
         self.arguments = tuple(
             Argument(
                 arg["name"],
-                (form == "_" or row["args"][0]["type"] == _MUTABLE) and place == 0,
+                (form == "_" or row["args"][0]["type"] == "Tensor!") and place == 0,
                 arg["keyword_only"],
                 arg["default"],
             )
@@ -68,9 +68,6 @@ class _Row:
             if not _is_same(value, self.named_defaults.get(key, _NOTHING))
         }
         return Call(self.name, args[:count], named)
-
-
-_MUTABLE = 2  # ArgType::tensor_mutable
 
 
 @cache

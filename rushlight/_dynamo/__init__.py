@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import rushlight as rl
+from rushlight import Tensor
 from rushlight._dynamo import config as config
 from rushlight._dynamo._explaining import explain as explain
 from rushlight._dynamo.backends.registry import list_backends as list_backends
@@ -15,13 +19,6 @@ from rushlight.compiler import assume_constant_result as assume_constant_result
 from rushlight.compiler import disable as disable
 from rushlight.compiler import is_compiling as is_compiling
 from rushlight.compiler import reset as reset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight import Tensor
 
 
 def optimize(

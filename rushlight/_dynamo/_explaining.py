@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from rushlight._dynamo._graphs import Graphs
 from rushlight._dynamo.backends.registry import run_as_it_is
 from rushlight.export._recording import RefusedError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from rushlight.fx import GraphModule
 
 _CALLS = ("call_function", "call_method", "call_module")

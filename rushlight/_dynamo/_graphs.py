@@ -10,12 +10,15 @@ from __future__ import annotations
 import copy
 import random
 import sys
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
 from rushlight._dynamo import config
 from rushlight._dynamo._state import State, UnseenError, describe
+from rushlight._dynamo.backends.registry import BackEnd
 from rushlight._dynamo.exc import BackendCompilerFailed, TorchDynamoException, Unsupported
 from rushlight.compiler import is_recording
 from rushlight.export._program import record_program
@@ -23,12 +26,7 @@ from rushlight.export._recording import RefusedError
 from rushlight.fx._code import CodeGen
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight._dynamo.backends.registry import BackEnd
     from rushlight.export._program import Program
     from rushlight.fx import GraphModule
 

@@ -15,18 +15,15 @@ import sys
 import sysconfig
 import types
 from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import CellType, CodeType
+from typing import Any
 
 import rushlight as rl
 from rushlight import Size, Tensor
 from rushlight.fx._code import Identity
 from rushlight.nn.parameter import is_lazy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import CellType, CodeType
-    from typing import Any
 
 __all__ = ["State", "UnseenError", "describe"]
 

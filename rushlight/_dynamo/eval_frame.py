@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sized
+from collections.abc import Callable, Sized
+from typing import Any
 
 from rushlight.compiler import compile, compiled_call
 from rushlight.nn import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class OptimizedModule(Module):

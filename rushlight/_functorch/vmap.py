@@ -8,6 +8,7 @@ libraries put their own, which know containers of tensors that are samples as a 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -20,10 +21,6 @@ from rushlight.utils._pytree import (
     tree_flatten,
     tree_unflatten,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["vmap"]
 

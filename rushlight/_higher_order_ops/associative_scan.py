@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import rushlight as rl
+from rushlight import Tensor
 from rushlight.utils import _pytree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight import Tensor
 
 __all__ = ["associative_scan"]
 

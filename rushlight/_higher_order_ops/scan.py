@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rushlight._dims import wrapped_dim
 from rushlight._higher_order_ops.map import slices_of, stacked
 from rushlight.utils import _pytree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["scan"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from rushlight.utils import _pytree
+from collections.abc import Callable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from rushlight.utils import _pytree
 
 __all__ = ["while_loop"]
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "unset_fake_temporarily"]
 

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import warnings
 
+import rushlight as rl
 from rushlight.amp.autocast_mode import autocast
 from rushlight.amp.grad_scaler import GradScaler
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import rushlight as rl
 
 
 def warn_of(name: str, device: str, newer: str, stacklevel: int = 4) -> None:

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import rushlight as rl
 from rushlight import _C, Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self, TypeVar
-
-    F = TypeVar("F", bound=Callable[..., Any])
-    _State = tuple[dict[str, tuple[bool, rl.dtype]], bool]  # (enabled, dtype) by device; the cache
+F = TypeVar("F", bound=Callable[..., Any])
+_State = tuple[dict[str, tuple[bool, rl.dtype]], bool]  # (enabled, dtype) by device; the cache
 
 _DEVICES = ("cpu", "cuda")
 _SHORT_DTYPES = (rl.bfloat16, rl.float16)

@@ -12,15 +12,13 @@ import enum
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._signatures import signature
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rushlight.optim import Optimizer
 
 

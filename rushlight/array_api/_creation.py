@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.array_api._data_types import promoted
+from rushlight.array_api._data_types import Number, promoted
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.array_api._data_types import Number
-
-    Sizes = int | tuple[int, ...]
+Sizes = int | tuple[int, ...]
 
 
 def asarray(

@@ -7,13 +7,10 @@ operators follow, gives them less weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 Number = bool | int | float | complex
 

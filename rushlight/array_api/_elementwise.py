@@ -6,13 +6,11 @@ be a number, and the values at infinities, NaN and signed zeros.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.array_api._data_types import Number, as_arrays
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _unary(name: str, doc: str, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight.array_api._data_types import BOOL, COMPLEX, KINDS, REAL, SIGNED, UNSIGNED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _MAX_DIMS = 64
 

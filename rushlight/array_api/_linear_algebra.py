@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.array_api._data_types import promoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._dims import wrapped_dim
 from rushlight.array_api._data_types import Number, as_arrays, promoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
 
 
 def _from_front(indices: Tensor, size: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from math import nan
 
 import rushlight as rl
@@ -10,11 +11,7 @@ from rushlight import Tensor
 from rushlight._dims import wrapped_dim
 from rushlight.array_api._data_types import UNSIGNED, is_integral, promoted
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Axes = int | tuple[int, ...] | None
+Axes = int | tuple[int, ...] | None
 
 
 def _sum_dtype(x: Tensor, dtype: rl.dtype | None) -> rl.dtype:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
 import rushlight as rl
 from rushlight import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Literal
-
-    Norm = Literal["backward", "ortho", "forward"]
+Norm = Literal["backward", "ortho", "forward"]
 
 __all__ = [
     "fft",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.array_api._data_types import promoted
 from rushlight.array_api._linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from rushlight.array_api._statistical import sum as _sum
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Order = float | Literal["fro", "nuc"]
+Order = float | Literal["fro", "nuc"]
 
 __all__ = [
     "cholesky",

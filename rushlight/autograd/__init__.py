@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight import _C, Tensor
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -16,11 +18,6 @@ from rushlight.autograd.grad_mode import (
 )
 from rushlight.autograd.graph import GradientEdge
 from rushlight.autograd.variable import Variable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = [
     "Function",

@@ -6,16 +6,14 @@ are never mistaken for those of its arguments.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from rushlight import _C, Tensor, zeros_like
 from rushlight.autograd import grad
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    Tensors = tuple[Tensor, ...]
-    TensorOrTensors = Tensor | Tensors
+Tensors = tuple[Tensor, ...]
+TensorOrTensors = Tensor | Tensors
 
 _NOT_STRICT = "This is not allowed in strict mode"
 

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._sparse import compressed_indices_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    # By the position of the output and its part, 1 or 1j: (output elements, input elements).
-    Jacobians = dict[tuple[int, complex], Tensor]
+# By the position of the output and its part, 1 or 1j: (output elements, input elements).
+Jacobians = dict[tuple[int, complex], Tensor]
 
 
 class GradcheckError(RuntimeError):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight import _C
+from typing import Self
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
+from rushlight import _C
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 

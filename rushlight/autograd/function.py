@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from rushlight import _C, Tensor
 from rushlight._grad_mode import no_grad
 from rushlight._signatures import signature
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = [
     "BackwardCFunction",

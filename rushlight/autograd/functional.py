@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from rushlight import enable_grad, stack, zeros_like
+from collections.abc import Callable
+from typing import Any, Literal
+
+from rushlight import Tensor, enable_grad, stack, zeros_like
 from rushlight.autograd import grad
 from rushlight.autograd._calls import (
     CONSTANT_GRADIENT,
     CONSTANT_JACOBIAN,
     OF_INPUT,
+    TensorOrTensors,
+    Tensors,
     as_arguments,
     as_tensors,
     as_vectors,
@@ -19,15 +24,7 @@ from rushlight.autograd._calls import (
     gradients_of,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Literal
-
-    from rushlight import Tensor
-    from rushlight.autograd._calls import TensorOrTensors, Tensors
-
-    Strategy = Literal["reverse-mode", "forward-mode"]
+Strategy = Literal["reverse-mode", "forward-mode"]
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from functools import wraps
 from threading import local
+from typing import TYPE_CHECKING, Any
 
 from rushlight import _C
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rushlight._grad_mode import F
 
 __all__ = [

@@ -6,25 +6,20 @@ This file owns what is compared and how failures are told; _jacobians.py finds t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight.autograd._jacobians import (
     Function,
     GradcheckError,
+    Point,
     as_tuple,
     check_points,
     is_differentiable,
     place_of,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.autograd._jacobians import Point
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

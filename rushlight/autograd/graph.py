@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
 from rushlight import _C, Tensor
@@ -12,11 +13,6 @@ from rushlight._C import Node
 from rushlight._grad_mode import no_grad
 from rushlight._storage import memory_of
 from rushlight.utils.hooks import RemovableHandle
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
-    from typing import Any, Literal
 
 __all__ = [
     "GradientEdge",

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from rushlight.profiler.events import EventList, FunctionEvent
+import os
+from typing import Any
+
+from rushlight.profiler.events import EventList, FunctionEvent, FunctionEventAvg
 from rushlight.profiler.profiler import Recording, record_function
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import os
-    from typing import Any
-
-    from rushlight.profiler.events import FunctionEventAvg
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 

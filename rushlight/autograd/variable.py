@@ -6,13 +6,10 @@ Programs of that time still call it and ask with isinstance; nothing else needs 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import _C, Tensor, empty
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class _ExecutionEngine:

@@ -6,6 +6,8 @@ Nothing of CUDA is opened by importing this; the first question to the driver op
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import _C
 from rushlight._errors import OutOfMemoryError as OutOfMemoryError
@@ -103,11 +105,6 @@ from rushlight.cuda.streams import (
     set_stream,
     stream,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = [
     "is_available",

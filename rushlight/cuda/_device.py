@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from rushlight import _C
 from rushlight._settings import read_debug_mode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import SimpleNamespace
-    from typing import Any
 
 
 def gpu_index(device: Any) -> int:

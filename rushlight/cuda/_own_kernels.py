@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["CudaKernel", "compile_kernel"]
 

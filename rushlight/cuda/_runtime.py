@@ -7,12 +7,9 @@ for what can happen here.
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from rushlight import _C
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class cudaStatus:

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import gc
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Generator, Tensor
 from rushlight.cuda.memory import empty_cache
 from rushlight.cuda.streams import Stream, StreamContext
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight import Generator, Tensor
-
-    PoolHandle = tuple[int, int]
+PoolHandle = tuple[int, int]
 
 __all__ = [
     "CUDAGraph",

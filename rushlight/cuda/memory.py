@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from rushlight import _C
 from rushlight.cuda._device import gpu_index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight import _C
+from collections.abc import Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight import Tensor
+from rushlight import _C, Tensor
 
 __all__ = ["is_available", "unique_id", "version"]
 

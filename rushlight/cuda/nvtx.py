@@ -6,13 +6,10 @@ Without NVTX (`pip install nvidia-nvtx`) they do nothing.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from rushlight import _C
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from rushlight.cuda._runtime import check_error, cudart
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["profile", "start", "stop"]
 

@@ -6,15 +6,12 @@ draw on a GPU moves it as a draw on the CPU does. To seed it here is to seed it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.cuda._device import device_count
 from rushlight.random import default_generator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rushlight import Tensor
 
 __all__ = [
     "get_rng_state",

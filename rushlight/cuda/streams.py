@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import _C
 from rushlight.cuda._device import gpu_index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Stream:

@@ -12,9 +12,7 @@ from rushlight.distributed.nn import functional
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Group = ProcessGroup | DeviceMesh | tuple[DeviceMesh, int] | str
+Group = ProcessGroup | DeviceMesh | tuple[DeviceMesh, int] | str
 
 __all__ = [
     "AsyncCollectiveTensor",

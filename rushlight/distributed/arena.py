@@ -16,17 +16,13 @@ import mmap
 import os
 import struct
 import time
+from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight.distributed.calls import Call, differing
 from rushlight.distributed.errors import DistBackendError, DistNetworkError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.distributed.store import Store
+from rushlight.distributed.store import Store
 
 __all__ = ["Arena", "host_id"]
 

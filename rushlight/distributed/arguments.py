@@ -6,21 +6,20 @@ or, where NCCL joins the ranks, on the GPU.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.groups import default_group, get_group_rank
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
+from rushlight.distributed.work import Work
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
     from rushlight.distributed.calls import Call
-    from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.nccl import Clique, Cliques
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.distributed.work import Work
 
 __all__ = [
     "check_dtypes",

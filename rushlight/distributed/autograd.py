@@ -4,12 +4,10 @@ their history. Libraries import the names, and ask is_available.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
-    from rushlight import Tensor
+from rushlight import Tensor
 
 __all__ = ["backward", "context", "get_gradients", "is_available"]
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import rushlight as rl
 from rushlight import _C
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import rushlight as rl
 
 __all__ = [
     "Backend",

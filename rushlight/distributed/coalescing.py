@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rushlight import Tensor
 from rushlight.distributed.groups import default_group
+from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.work import Work
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight import Tensor
     from rushlight.distributed.nccl import Clique, Start
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.distributed.work import Work
 
 __all__ = ["Coalescing"]
 

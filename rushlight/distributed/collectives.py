@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from datetime import timedelta
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -23,15 +24,10 @@ from rushlight.distributed.arguments import (
 from rushlight.distributed.errors import DistBackendError, DistStoreError
 from rushlight.distributed.gathering import all_gather
 from rushlight.distributed.groups import member
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.store import seconds_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.distributed.work import Work
+from rushlight.distributed.work import Work
 
 __all__ = [
     "all_gather_coalesced",

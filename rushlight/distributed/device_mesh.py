@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,11 +18,6 @@ from rushlight.distributed.groups import (
     new_group,
 )
 from rushlight.distributed.process_group import ProcessGroup
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 

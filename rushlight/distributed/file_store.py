@@ -7,14 +7,11 @@ import os
 import struct
 import threading
 import time
+from datetime import timedelta
 
 from rushlight.distributed.errors import DistStoreError
 from rushlight.distributed.records import SIZE, pack, unpack
 from rushlight.distributed.store import Missing, Store, Table, changes, encoded, operate, seconds_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
 
 __all__ = ["FileStore"]
 

@@ -9,36 +9,35 @@ reduced by one rank, in the order of ranks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.calls import Call, disagreeing
 from rushlight.distributed.reduction import ReduceOp, finish, fold
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Protocol
 
-    class Way(Protocol):
-        """How the ranks of a group reach each other."""
+class Way(Protocol):
+    """How the ranks of a group reach each other."""
 
-        rank: int
-        size: int
-        small: int  # bytes up to which one step is better than two shorter ones
-        show_limit: int  # bytes that one step shows
-        give_limit: int  # bytes that one step gives to each
+    rank: int
+    size: int
+    small: int  # bytes up to which one step is better than two shorter ones
+    show_limit: int  # bytes that one step shows
+    give_limit: int  # bytes that one step gives to each
 
-        def show(self, call: Call, mine: Tensor | None, counts: Sequence[int]) -> list[Tensor]: ...
+    def show(self, call: Call, mine: Tensor | None, counts: Sequence[int]) -> list[Tensor]: ...
 
-        def give(
-            self, call: Call, parts: Sequence[Tensor | None], counts: Sequence[int]
-        ) -> list[Tensor]: ...
+    def give(
+        self, call: Call, parts: Sequence[Tensor | None], counts: Sequence[int]
+    ) -> list[Tensor]: ...
 
-        def is_alive(self, rank: int) -> bool: ...
+    def is_alive(self, rank: int) -> bool: ...
 
-        def give_up(self, reason: str) -> None: ...
+    def give_up(self, reason: str) -> None: ...
 
-        def close(self) -> None: ...
+    def close(self) -> None: ...
 
 
 __all__ = [

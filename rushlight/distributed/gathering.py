@@ -5,6 +5,8 @@ Owns their signatures; arguments.py has the checks, and flat_collectives.py the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed import flat_collectives
@@ -20,14 +22,9 @@ from rushlight.distributed.arguments import (
     group_rank,
 )
 from rushlight.distributed.groups import member
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.distributed.work import Work
+from rushlight.distributed.work import Work
 
 __all__ = [
     "all_gather",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rushlight import Tensor
 from rushlight._copying import is_dense
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight import Tensor
 
 __all__ = ["GradBucket"]
 

@@ -7,15 +7,12 @@ process, of which there is one. Roots and peers are ranks of the group.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.reduction import ReduceOp
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any
 
 __all__ = [
     "AllToAllOptions",

@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight.distributed.backend import Backend, BackendConfig
 from rushlight.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
 from rushlight.distributed.store import PrefixStore, Store, seconds_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.mesh import Mesh
 
 __all__ = [

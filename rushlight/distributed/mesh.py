@@ -15,6 +15,8 @@ import struct
 import threading
 import time
 import weakref
+from collections.abc import Callable
+from datetime import timedelta
 
 import rushlight as rl
 from rushlight import Tensor
@@ -22,11 +24,6 @@ from rushlight.distributed.errors import DistBackendError, DistNetworkError
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 from rushlight.distributed.work import Work, Worker
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
 
 __all__ = ["Mesh", "Receipt", "channel_of"]
 

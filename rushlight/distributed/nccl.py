@@ -14,26 +14,22 @@ import contextlib
 import threading
 import time
 import weakref
+from collections.abc import Callable, Generator, Sequence
 from datetime import timedelta
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor, cuda
 from rushlight.distributed.errors import DistBackendError, DistStoreError
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.store import PrefixStore, Store, seconds_of
 from rushlight.distributed.work import Work
 from rushlight.futures import Future
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from typing import Any
-
-    from rushlight.distributed.process_group import ProcessGroup
-
-    # Queues work on a communicator, and returns pairs of tensors: what is copied to, and from,
-    # when it is done.
-    Start = Callable[[Any], "list[tuple[Tensor, Tensor]]"]
-    _Pending = tuple[str, float, cuda.Event]  # a name, when it was queued, and its end
+# Queues work on a communicator, and returns pairs of tensors: what is copied to, and from,
+# when it is done.
+Start = Callable[[Any], "list[tuple[Tensor, Tensor]]"]
+_Pending = tuple[str, float, cuda.Event]  # a name, when it was queued, and its end
 
 __all__ = ["Clique", "Cliques", "NcclWork", "grouped"]
 

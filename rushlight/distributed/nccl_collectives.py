@@ -7,17 +7,15 @@ pairs of tensors: to and from.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.nccl import grouped
 from rushlight.distributed.reduction import ReduceOp
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    Copies = list[tuple[Tensor, Tensor]]
+Copies = list[tuple[Tensor, Tensor]]
 
 __all__ = [
     "all_gather",

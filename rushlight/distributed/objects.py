@@ -7,6 +7,8 @@ those of one job do; they give no protection against one that was taken over.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -15,13 +17,7 @@ from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.gathering import all_gather, gather, scatter
 from rushlight.distributed.groups import get_global_rank, member
 from rushlight.distributed.point_to_point import recv, send
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import ProcessGroup
 
 __all__ = [
     "all_gather_object",

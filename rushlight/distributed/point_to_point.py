@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from rushlight import Tensor
 from rushlight.distributed.arguments import (
     check_tensor,
@@ -14,14 +17,8 @@ from rushlight.distributed.arguments import (
 from rushlight.distributed.calls import DTYPE_NUMBERS, DTYPES
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.groups import get_process_group_ranks, member, mesh
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.distributed.work import Work
+from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.work import Work
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 

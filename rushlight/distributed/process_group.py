@@ -14,29 +14,27 @@ import os
 import threading
 import warnings
 import weakref
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight.distributed import flat_collectives
 from rushlight.distributed.arena import Arena, host_id
 from rushlight.distributed.backend import Backend, BackendConfig
 from rushlight.distributed.calls import Call, DifferentCalls
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.errors import DistBackendError, DistError
+from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.group_calls import GroupCalls
 from rushlight.distributed.reduction import ReduceOp, check_reducible
+from rushlight.distributed.store import Store
 from rushlight.distributed.work import Work, Worker
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight import Tensor
     from rushlight.distributed.coalescing import Coalescing
-    from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.nccl import Cliques
-    from rushlight.distributed.store import Store
 
 __all__ = ["ProcessGroup", "ProcessGroupGloo"]
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import struct
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 __all__ = ["SIZE", "pack", "unpack"]
 

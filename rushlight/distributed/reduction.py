@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["ReduceOp", "check_reducible", "finish", "fold", "reduce_op"]
 

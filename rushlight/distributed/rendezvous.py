@@ -10,18 +10,14 @@ Rank and number of processes are arguments, or stand behind the URL: ?rank=0&wor
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
 
 from rushlight.distributed.constants import default_pg_timeout
+from rushlight.distributed.store import Store
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import timedelta
-    from typing import Any
-
-    from rushlight.distributed.store import Store
-
-    Handler = Callable[..., Iterator[tuple[Store, int, int]]]
+Handler = Callable[..., Iterator[tuple[Store, int, int]]]
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 

@@ -21,6 +21,7 @@ import threading
 import time
 import uuid
 from datetime import timedelta
+from typing import Any, Protocol
 
 from rushlight.distributed.elastic.multiprocessing.errors import (
     ERROR_FILE,
@@ -31,17 +32,14 @@ from rushlight.distributed.errors import DistError
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Protocol
 
-    class Process(Protocol):
-        """What a job needs of a process; those of subprocess are like that."""
+class Process(Protocol):
+    """What a job needs of a process; those of subprocess are like that."""
 
-        def poll(self) -> int | None: ...
-        def wait(self, timeout: float | None = None) -> Any: ...
-        def terminate(self) -> None: ...
-        def kill(self) -> None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> Any: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
 
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]

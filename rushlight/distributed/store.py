@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rushlight.distributed.errors import DistStoreError, QueueEmptyError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["HashStore", "PrefixStore", "Store"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
+from typing import Any
 
 from rushlight.distributed.groups import (
     GroupMember,
@@ -11,13 +13,7 @@ from rushlight.distributed.groups import (
     get_process_group_ranks,
     new_group,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any
-
-    from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import ProcessGroup
 
 __all__ = ["new_subgroups", "new_subgroups_by_enumeration", "split_group"]
 

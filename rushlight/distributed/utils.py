@@ -4,17 +4,14 @@ and to their arguments.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
+from rushlight.nn import Module
 from rushlight.utils._pytree import tree_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from rushlight.nn import Module
 
 __all__: list[str] = []
 

@@ -13,16 +13,13 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.calls import Call, differing
 from rushlight.distributed.errors import DistBackendError, DistNetworkError
 from rushlight.distributed.mesh import Mesh, channel_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Wire"]
 

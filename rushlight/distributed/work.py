@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
+from datetime import timedelta
 
+from rushlight import Tensor
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.store import seconds_of
 from rushlight.futures import Future
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
-
-    from rushlight import Tensor
 
 __all__ = ["Work", "Worker"]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from rushlight.nn import Module
 from rushlight.nn.modules._state_dict import named_in_order
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
 
 __all__ = ["Wrapper", "clean", "clean_items"]
 

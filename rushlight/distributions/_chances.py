@@ -13,14 +13,11 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import (
     EMPTY,
+    Parameter,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
 
 
 def check_one(owner: object, probs: object, logits: object) -> None:

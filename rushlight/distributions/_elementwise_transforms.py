@@ -13,12 +13,9 @@ from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._transform_base import ParameterFree, Transform, widened
 from rushlight.distributions.constraints import Constraint
+from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import lazy_property, sum_rightmost
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.distribution import Distribution
 
 
 class _Increasing(ParameterFree):

@@ -6,6 +6,7 @@ transforms.py has the names; import them from there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import rushlight as rl
@@ -21,10 +22,6 @@ from rushlight.distributions.utils import (
     vec_to_tril_matrix,
 )
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 
 def _check_vector(shape: Size) -> None:

@@ -10,11 +10,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions._location_scale import LocationScale
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AbsTransform
-from rushlight.distributions.utils import broadcast_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter, broadcast_all
 
 
 class Folded(TransformedDistribution):

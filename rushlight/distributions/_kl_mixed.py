@@ -8,6 +8,7 @@ that it is enough to know their means under p: one function here for each family
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import rushlight as rl
@@ -26,10 +27,6 @@ from rushlight.distributions.normal import Normal
 from rushlight.distributions.pareto import Pareto
 from rushlight.distributions.poisson import Poisson
 from rushlight.distributions.uniform import Uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Means under p
 

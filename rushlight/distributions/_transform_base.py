@@ -9,17 +9,13 @@ import copy
 import functools
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import rushlight as rl
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.utils import lazy_property, own_class, sum_rightmost
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Transform:

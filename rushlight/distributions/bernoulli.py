@@ -9,12 +9,8 @@ from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._chances import BinaryChances
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import EMPTY, broadcast_all
+from rushlight.distributions.utils import EMPTY, Parameter, Shape, broadcast_all
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter, Shape
 
 __all__ = ["Bernoulli"]
 

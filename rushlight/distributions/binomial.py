@@ -6,12 +6,8 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._chances import BinaryChances
-from rushlight.distributions.utils import EMPTY
+from rushlight.distributions.utils import EMPTY, Shape
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
 
 __all__ = ["Binomial"]
 

@@ -9,11 +9,7 @@ from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._chances import CategoryChances
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape
 
 __all__ = ["Categorical"]
 

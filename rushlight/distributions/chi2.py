@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.gamma import Gamma
-from rushlight.distributions.utils import lazy_property
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter, lazy_property
 
 __all__ = ["Chi2"]
 

@@ -6,16 +6,14 @@ have more inputs than it needs, for optimizers. Both take any real numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rushlight.distributions import constraints, transforms
 from rushlight.distributions.constraints import Constraint
 from rushlight.distributions.transforms import Transform
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Factory = Callable[[Any], Transform]
+Factory = Callable[[Any], Transform]
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 

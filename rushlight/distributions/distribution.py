@@ -11,19 +11,13 @@ Note [Parameters of distributions]
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import rushlight as rl
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.constraints import Constraint
-from rushlight.distributions.utils import EMPTY, broadcast_all, lazy_property, own_class
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, broadcast_all, lazy_property, own_class
 
 __all__ = ["Distribution"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["ExponentialFamily"]
 

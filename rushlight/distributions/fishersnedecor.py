@@ -8,11 +8,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter, Shape
+from rushlight.distributions.utils import EMPTY, Parameter, Shape
 
 __all__ = ["FisherSnedecor"]
 

@@ -10,11 +10,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, ExpTransform
 from rushlight.distributions.uniform import Uniform
-from rushlight.distributions.utils import broadcast_all, euler_constant
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter, broadcast_all, euler_constant
 
 __all__ = ["Gumbel"]
 

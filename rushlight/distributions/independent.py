@@ -7,11 +7,7 @@ from typing import Any
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY, sum_rightmost
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, sum_rightmost
 
 __all__ = ["Independent"]
 

@@ -6,16 +6,13 @@ The formulas are in _kl_same_family.py and _kl_mixed.py, which register themselv
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.distributions.distribution import Distribution
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Divergence = Callable[[Any, Any], Tensor]
+Divergence = Callable[[Any, Any], Tensor]
 
 __all__ = ["register_kl", "kl_divergence"]
 

@@ -9,11 +9,7 @@ from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY, standard_normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter, Shape
+from rushlight.distributions.utils import EMPTY, Parameter, Shape, standard_normal
 
 __all__ = ["LKJCholesky"]
 

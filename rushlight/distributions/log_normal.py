@@ -7,10 +7,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter
 
 __all__ = ["LogNormal"]
 

@@ -8,10 +8,7 @@ from rushlight.distributions.independent import Independent
 from rushlight.distributions.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import StickBreakingTransform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter
 
 __all__ = ["LogisticNormal"]
 

@@ -14,11 +14,7 @@ from rushlight.distributions._covariance import (
     times_vector,
 )
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY, lazy_property, standard_normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, lazy_property, standard_normal
 
 __all__ = ["LowRankMultivariateNormal"]
 

@@ -10,11 +10,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.constraints import MixtureSameFamilyConstraint
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape
 
 __all__ = ["MixtureSameFamily"]
 

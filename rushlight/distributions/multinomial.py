@@ -7,11 +7,7 @@ from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.binomial import Binomial
 from rushlight.distributions.categorical import VectorChances
-from rushlight.distributions.utils import EMPTY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape
 
 __all__ = ["Multinomial"]
 

@@ -16,11 +16,7 @@ from rushlight.distributions._covariance import (
     times_vector,
 )
 from rushlight.distributions.distribution import Distribution as Distribution  # programs ask here
-from rushlight.distributions.utils import EMPTY, standard_normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, standard_normal
 
 __all__ = ["MultivariateNormal", "_batch_mahalanobis", "_batch_mv", "_precision_to_scale_tril"]
 

@@ -7,11 +7,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, ExpTransform
-from rushlight.distributions.utils import broadcast_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter, broadcast_all
 
 __all__ = ["Pareto"]
 

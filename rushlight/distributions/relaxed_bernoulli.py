@@ -12,12 +12,8 @@ from rushlight.distributions import constraints
 from rushlight.distributions._chances import BinaryChances
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import SigmoidTransform
-from rushlight.distributions.utils import EMPTY, open_uniform
+from rushlight.distributions.utils import EMPTY, Parameter, Shape, open_uniform
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter, Shape
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 

@@ -15,11 +15,7 @@ from rushlight.distributions._chances import CategoryChances
 from rushlight.distributions.categorical import VectorChances
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import ExpTransform
-from rushlight.distributions.utils import EMPTY, open_uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, open_uniform
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 

@@ -8,11 +8,7 @@ import rushlight as rl
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._location_scale import LocationScale
-from rushlight.distributions.utils import standard_normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter
+from rushlight.distributions.utils import Parameter, standard_normal
 
 __all__ = ["StudentT"]
 

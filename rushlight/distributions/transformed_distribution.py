@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight import Size, Tensor
@@ -10,11 +10,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.transforms import ComposeTransform, Transform
-from rushlight.distributions.utils import EMPTY, sum_rightmost
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 

@@ -6,19 +6,15 @@ Owns no distribution. Names without underscore are PyTorch's.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import rushlight as rl
 from rushlight import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeAlias
-
-    Number: TypeAlias = bool | int | float
-    Parameter: TypeAlias = Tensor | Number
-    Shape: TypeAlias = Sequence[int]
+Number: TypeAlias = bool | int | float
+Parameter: TypeAlias = Tensor | Number
+Shape: TypeAlias = Sequence[int]
 
 __all__ = [
     "broadcast_all",

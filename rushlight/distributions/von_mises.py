@@ -8,11 +8,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY, uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Shape
+from rushlight.distributions.utils import EMPTY, Shape, uniform
 
 __all__ = ["VonMises"]
 

@@ -10,11 +10,7 @@ from rushlight import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions._covariance import FORMS, CovarianceForms, log_diagonal
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import EMPTY, standard_normal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributions.utils import Parameter, Shape
+from rushlight.distributions.utils import EMPTY, Parameter, Shape, standard_normal
 
 __all__ = ["Wishart"]
 

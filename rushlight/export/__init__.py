@@ -6,7 +6,8 @@ recorded. torch.jit.trace and torch.onnx.export are built on the same recording.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
 from rushlight.export._dataclasses import register_dataclass
@@ -17,11 +18,7 @@ from rushlight.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollect
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from rushlight.export._files import FileLike
 
 __all__ = [

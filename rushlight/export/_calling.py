@@ -5,17 +5,14 @@ Owns the check that arguments fit the recording, and the part of the generated c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rushlight import Tensor, dtype
 from rushlight.export.dynamic_shapes import Dim
 from rushlight.fx.graph import CodeGen
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["Calling", "Constant", "Input"]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from rushlight.utils import _pytree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:

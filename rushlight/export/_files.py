@@ -15,6 +15,8 @@ import os
 import re
 import zipfile
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import IO, Any
 
 from rushlight import _C, Tensor, nn
 from rushlight._checkpoint.archive import replace_when_complete
@@ -28,12 +30,7 @@ from rushlight.fx.node import Node
 from rushlight.utils import safetensors
 from rushlight.utils._pytree import TreeSpec
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import IO, Any
-
-    FileLike = str | os.PathLike[str] | IO[bytes]
+FileLike = str | os.PathLike[str] | IO[bytes]
 
 __all__ = ["read", "write"]
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import copy
 import inspect
 import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, nn
@@ -17,18 +19,11 @@ from rushlight._storage import memory_of
 from rushlight.export._calling import Calling, Constant, Input
 from rushlight.export._recording import Recording, RefusedError, record
 from rushlight.export._sizes import merge, resized, trial_sizes
-from rushlight.export.dynamic_shapes import resolve
+from rushlight.export.dynamic_shapes import Dim, resolve
+from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.parameter import is_lazy
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from rushlight.export.dynamic_shapes import Dim
-    from rushlight.fx.graph import Graph
 
 __all__ = ["Program", "bind", "leaf_names", "record_again", "record_program"]
 

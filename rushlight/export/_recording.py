@@ -14,7 +14,9 @@ import itertools
 import operator
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
@@ -23,16 +25,9 @@ from rushlight._storage import memory_of
 from rushlight.compiler import is_recording
 from rushlight.fx._wrapping import Patches
 from rushlight.fx.graph import Graph
-from rushlight.fx.node import CONSTANTS, map_aggregate
+from rushlight.fx.node import CONSTANTS, Node, map_aggregate
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
 from rushlight.overrides import TorchFunctionMode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
-
-    from rushlight.fx.node import Node
 
 __all__ = ["Recording", "RefusedError", "record"]
 

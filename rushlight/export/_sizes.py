@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.export.dynamic_shapes import Dim
 from rushlight.fx.node import Node
 from rushlight.fx.passes.shape_prop import TensorMetadata
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from rushlight.export._recording import Recording
-    from rushlight.export.dynamic_shapes import Dim
 
 __all__ = ["merge", "resized", "trial_sizes"]
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from rushlight import Tensor
+from rushlight import Tensor, nn
 from rushlight.utils._pytree import tree_leaves, tree_map
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from rushlight import nn
     from rushlight.export.exported_program import ExportedProgram
 
 __all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims"]

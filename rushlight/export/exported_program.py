@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.export._program import Program
+from rushlight.export.dynamic_shapes import Dim
 from rushlight.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -21,13 +24,6 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any, NoReturn
-
-    from rushlight.export.dynamic_shapes import Dim
 
 __all__ = ["ExportedProgram"]
 

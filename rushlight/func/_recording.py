@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C, Tensor
 from rushlight.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def chosen_of(args: tuple[Any, ...], argnums: int | tuple[int, ...], name: str) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ both go together is Note [Lifted tensors] in core/tensor/lift.h. Jacobians are i
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C, Tensor
@@ -23,10 +24,6 @@ from rushlight.func._recording import (
     with_chosen,
 )
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight import _C, Tensor, stack
@@ -20,10 +21,6 @@ from rushlight.func._recording import (
 )
 from rushlight.func.derivatives import jvp
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rushlight import Tensor, nn, stack
 from rushlight.nn.modules.batchnorm import _BatchNorm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping, Sequence
 
 _ABSENT = object()
 

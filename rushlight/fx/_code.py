@@ -8,19 +8,15 @@ from __future__ import annotations
 import enum
 import keyword
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
 from types import GenericAlias
+from typing import Any
 
 import rushlight as rl
 from rushlight.fx._naming import Namespace, qualified_name
 from rushlight.fx.node import Node, type_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = [
     "CodeGen",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pickle
 import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight import nn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Any
-
     from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["write_folder"]

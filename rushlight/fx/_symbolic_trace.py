@@ -11,8 +11,9 @@ import functools
 import inspect
 import math
 import threading
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import ForwardRef
+from typing import Any, ForwardRef
 
 import rushlight as rl
 from rushlight import Tensor, nn
@@ -20,16 +21,9 @@ from rushlight._signatures import annotations, signature
 from rushlight.fx._wrapping import Patches, patch_marked, recorded
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import CONSTANTS
+from rushlight.fx.node import CONSTANTS, Argument
 from rushlight.fx.proxy import ParameterProxy, TracerBase
 from rushlight.nn.modules._hooks import Hooked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from rushlight.fx.node import Argument
 
 __all__ = ["PH", "Tracer", "symbolic_trace"]
 

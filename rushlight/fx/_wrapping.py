@@ -7,16 +7,13 @@ Proxies among their arguments. All names lead back at the end.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.fx.proxy import Proxy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import contextlib
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["Patches", "patch_marked", "recorded", "wrap"]
 

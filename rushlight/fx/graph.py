@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight.fx._code import (
@@ -18,17 +20,12 @@ from rushlight.fx._code import (
     reflectable_magic_methods,
 )
 from rushlight.fx._naming import Namespace, target_to_name
-from rushlight.fx.node import Node, map_aggregate, map_arg
+from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
     from rushlight.fx.graph_module import GraphModule
-    from rushlight.fx.node import Argument, Target
 
-    TransformCode = Callable[[list[str]], list[str]]
+TransformCode = Callable[[list[str]], list[str]]
 
 __all__ = [
     "CodeGen",

@@ -12,16 +12,13 @@ import linecache
 import os
 import textwrap
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Self
 
 from rushlight import Tensor, nn
 from rushlight.fx._code import PythonCode
 from rushlight.fx.graph import Graph
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
 
 __all__ = ["GraphModule"]
 
@@ -70,8 +67,7 @@ class GraphModule(nn.Module):
         tensor([0., 1.])
     """
 
-    if TYPE_CHECKING:
-        meta: dict[str, Any]
+    meta: dict[str, Any]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """A module of a fresh class, which gets the forward."""

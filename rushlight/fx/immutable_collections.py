@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from rushlight.utils._pytree import SUPPORTED_NODES, register_pytree_node
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, NoReturn
+from rushlight.utils._pytree import SUPPORTED_NODES, register_pytree_node
 
 __all__ = ["immutable_dict", "immutable_list"]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from rushlight import nn
 from rushlight.fx._code import last_uses
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Node, map_aggregate, map_arg
+from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
 from rushlight.fx.traceback import (
     has_preserved_node_meta,
     preserve_node_meta,
     set_current_meta,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from rushlight.fx.node import Argument, Target
 
 __all__ = ["Interpreter", "Transformer"]
 

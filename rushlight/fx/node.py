@@ -9,20 +9,17 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import rushlight as rl
 from rushlight.fx._naming import qualified_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
-
     from rushlight.fx.graph import Graph
     from rushlight.fx.operator_schemas import ArgsKwargsPair
 
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 Target: TypeAlias = Callable[..., Any] | str
 Argument: TypeAlias = Any  # a Node, a constant, or lists, tuples, dicts and slices of them

@@ -24,13 +24,23 @@ __all__ = [
     "type_matches",
 ]
 
-# By the order of ArgType in core/base/schema.h.
-_TYPES: tuple[Any, ...] = (
-    rl.Tensor, rl.Tensor | None, rl.Tensor, list[rl.Tensor], list[rl.Tensor | None],
-    int, int | None, list[int], list[int] | None, float, float | None, bool, bool | None,
-    str, str | None, Number, Number | None,
-    rl.dtype | None, rl.device | None, rl.memory_format | None, rl.Generator | None,
-)  # fmt: skip
+# By the types of arguments in schemas, see core/base/schema.h.
+_TYPES: dict[str, Any] = {
+    "Tensor": rl.Tensor,
+    "Tensor!": rl.Tensor,
+    "Tensor[]": list[rl.Tensor],
+    "Tensor?[]": list[rl.Tensor | None],
+    "int": int,
+    "int[]": list[int],
+    "float": float,
+    "bool": bool,
+    "str": str,
+    "Scalar": Number,
+    "dtype": rl.dtype,
+    "device": rl.device,
+    "memory_format": rl.memory_format,
+    "Generator": rl.Generator,
+}
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -66,11 +76,15 @@ def _signature(args: list[dict[str, Any]]) -> inspect.Signature:
                 arg["name"],
                 parameter.KEYWORD_ONLY if arg["keyword_only"] else parameter.POSITIONAL_OR_KEYWORD,
                 default=parameter.empty if arg["default"] is None else _default(arg["default"]),
-                annotation=_TYPES[arg["type"]],
+                annotation=_annotation(arg["type"]),
             )
             for arg in args
         ]
     )
+
+
+def _annotation(kind: str) -> Any:
+    return _TYPES[kind[:-1]] | None if kind.endswith("?") else _TYPES[kind]
 
 
 def _default(text: str) -> Any:

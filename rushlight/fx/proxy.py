@@ -11,8 +11,10 @@ import enum
 import operator
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C
@@ -20,15 +22,8 @@ from rushlight._overridable import function_of
 from rushlight.fx import traceback as node_meta
 from rushlight.fx._code import magic_methods, reflectable_magic_methods
 from rushlight.fx._naming import target_to_name
-from rushlight.fx.node import CONSTANTS, Node, map_aggregate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from rushlight.fx.graph import Graph
-    from rushlight.fx.node import Argument, Target
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import CONSTANTS, Argument, Node, Target, map_aggregate
 
 __all__ = [
     "Attribute",
@@ -54,8 +49,7 @@ class TracerBase:
         check_mutable_operations: whether functions that write to an argument are refused.
     """
 
-    if TYPE_CHECKING:
-        graph: Graph
+    graph: Graph
 
     record_stack_traces: bool = False
     trace_asserts: bool = False

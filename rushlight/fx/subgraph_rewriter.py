@@ -6,20 +6,16 @@ inner results nothing outside uses; matches do not overlap.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, install_at, value_at
 from rushlight.fx.node import Node
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Pattern = Callable[..., Any] | GraphModule | Graph
+Pattern = Callable[..., Any] | GraphModule | Graph
 
 __all__ = [
     "Match",

@@ -6,18 +6,15 @@ Nothing is noted outside of preserve_node_meta.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, ParamSpec, TypeVar
+from rushlight.fx.node import Node
 
-    from rushlight.fx.node import Node
-
-    P = ParamSpec("P")
-    R = TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = [
     "annotate",

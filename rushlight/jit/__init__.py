@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import UnionType
-from typing import Any, NamedTuple, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    NoReturn,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 from typing import Final as Final
 
 from rushlight import nn
 from rushlight.futures import Future
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn, TypeVar
-
     from rushlight.export._files import FileLike
     from rushlight.fx import GraphModule
 
-    T = TypeVar("T")
+T = TypeVar("T")
 
 __all__ = [
     "Attribute",

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, jit, nn
 from rushlight.export import refuse_read
-from rushlight.export._files import read, write
+from rushlight.export._files import FileLike, read, write
 from rushlight.export._program import Program, bind, record_program
 from rushlight.export.dynamic_shapes import Dim
+from rushlight.fx import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.testing import assert_close
 from rushlight.utils._pytree import tensor_leaves, tree_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from rushlight.export._files import FileLike
-    from rushlight.fx import Graph
 
 __all__ = ["SavedModule", "TracedModule", "check", "loaded", "scripted", "traced"]
 

@@ -6,17 +6,15 @@ _operator.py, what their signatures mean in _schema.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight.library._check import OpCheckError, opcheck
 from rushlight.library._libraries import Library, add_operator, define, is_key, set_kernel
 from rushlight.library._libraries import _scoped_library as _scoped_library
 from rushlight.library._operator import Operator, operator_of
 from rushlight.library._schema import infer, parse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
 
 __all__ = [
     "CustomOpDef",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.library._operator import Operator
 from rushlight.utils._pytree import tensor_leaves, tree_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["OpCheckError", "opcheck"]
 

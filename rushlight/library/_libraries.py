@@ -6,14 +6,11 @@ import contextlib
 import functools
 import re
 import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.library._operator import Operator, operator_of, operators
 from rushlight.library._schema import parse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 __all__ = ["Library", "add_operator", "define"]
 

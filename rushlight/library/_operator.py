@@ -7,23 +7,18 @@ lists as arguments of their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._storage import memory_of
 from rushlight.autograd import Function
 from rushlight.autograd.graph import increment_version
+from rushlight.library._schema import Schema
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
-
-    from rushlight.library._schema import Schema
 
 __all__ = ["Operator", "operator_of", "operators"]
 

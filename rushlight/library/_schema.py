@@ -11,16 +11,13 @@ import inspect
 import re
 import types
 import typing
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 __all__ = ["Parameter", "Schema", "infer", "parse"]
 

@@ -9,6 +9,8 @@ mask and takes over ops. Where the mask is False, data and gradient may be anyth
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any, TypeGuard
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,11 +18,6 @@ from rushlight._elementwise import is_elementwise
 from rushlight._overridable import function_of
 from rushlight.masked import _reductions
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeGuard
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
 

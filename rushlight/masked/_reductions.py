@@ -7,17 +7,14 @@ _IDENTITIES, and runs the plain op; mean and variance count what is left.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._dims import wrapped_dim
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    Dims = int | Sequence[int] | None
+Dims = int | Sequence[int] | None
 
 __all__ = [
     "amax",

@@ -18,15 +18,12 @@ import socket
 import struct
 import weakref
 from multiprocessing.reduction import ForkingPickler
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.multiprocessing.reductions import Descriptor
 from rushlight.multiprocessing.slots import Borrower, Lender, Loan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 __all__ = ["Channel"]
 

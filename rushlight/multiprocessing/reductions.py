@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import os
 from multiprocessing.reduction import DupFd, ForkingPickler
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._copying import as_class
 from rushlight._storage import UntypedStorage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Descriptor", "reduce_storage", "reduce_tensor", "register"]
 

@@ -13,16 +13,13 @@ import mmap
 import threading
 import weakref
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._copying import is_dense
 from rushlight.multiprocessing.reductions import Descriptor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["Borrower", "Lender", "Loan"]
 

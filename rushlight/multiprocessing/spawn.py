@@ -16,12 +16,9 @@ import tempfile
 import time
 import traceback
 import warnings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from multiprocessing.process import BaseProcess
-    from typing import Any
+from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 __all__ = [
     "ProcessContext",

@@ -7,16 +7,14 @@ _rules.py what ops do with them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._layout import jagged, strided
 from rushlight.nested._ragged import Ragged
 from rushlight.nested._tensor import Nested, jagged_of, strided_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = [
     "as_nested_tensor",

@@ -7,6 +7,9 @@ it, and every one on layout strided that is not elementwise, runs on each part.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._elementwise import is_elementwise
@@ -20,11 +23,6 @@ from rushlight.nested._tensor import (
     strided_of,
 )
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 __all__ = ["dispatch", "renested", "same_parts"]
 

@@ -6,15 +6,13 @@ A plain factor multiplies all rows at once; two nested ones are multiplied part 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nested._dispatch import renested, same_parts
 from rushlight.nested._tensor import Nested, NestedTensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["attention", "linear", "matmul", "multi_head_attention"]
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
+from typing import Any
 from weakref import WeakValueDictionary
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._symbolic import SymInt
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["NestedInt", "Ragged"]
 

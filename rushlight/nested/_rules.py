@@ -6,7 +6,9 @@ Attention and the other products of nested tensors are in _products.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,12 +18,7 @@ from rushlight.nested._dispatch import has_ragged_size, renested, same_parts
 from rushlight.nested._ragged import NestedInt, Ragged
 from rushlight.nested._tensor import Nested, NestedTensor, StridedNestedTensor, jagged_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    Rule = Callable[[Callable[..., Any], Any, Any], Any]
+Rule = Callable[[Callable[..., Any], Any, Any], Any]
 
 __all__ = ["RULES"]
 

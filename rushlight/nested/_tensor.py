@@ -11,6 +11,8 @@ ops (_dispatch.py). Backward therefore needs no knowledge of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight import Tensor
@@ -18,11 +20,6 @@ from rushlight._dims import wrapped_dim
 from rushlight._layout import jagged, strided
 from rushlight._printing import nested_repr
 from rushlight.nested._ragged import Ragged
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, Self
 
 __all__ = ["Nested", "NestedTensor", "StridedNestedTensor", "jagged_of", "strided_of"]
 

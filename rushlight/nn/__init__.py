@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rushlight import _later
 from rushlight.nn import functional, init, modules, parameter, utils
 from rushlight.nn._factory import factory_kwargs
@@ -13,7 +15,6 @@ from rushlight.nn.parameter import (
     UninitializedParameter,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.nn import attention, parallel
     from rushlight.nn.parallel import DataParallel

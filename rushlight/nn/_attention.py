@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
 from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._ops import dropout, linear, scaled_dot_product_attention
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -193,6 +190,14 @@ def _static(name: str, given: Tensor, batch: int, num_heads: int, head_dim: int)
     return given.unflatten(0, (batch, num_heads))
 
 
+def _with_bias(projected: Tensor, bias: Tensor | None, static: Tensor | None, name: str) -> Tensor:
+    """Keys or values (length, batch, width) with one more, the same for the whole batch."""
+    if bias is None:
+        return projected
+    _check(static is None, f"bias cannot be added to static {name}.")
+    return rl.cat([projected, bias.expand(1, *projected.shape[1:])])
+
+
 def _with_zeros(input: Tensor, dim: int) -> Tensor:
     """One more index along a dimension, with zeros."""
     sizes = list(input.shape)
@@ -330,11 +335,8 @@ def multi_head_attention_forward(
     if attn_mask is not None:
         _check_mask_sizes(attn_mask, batch * num_heads, targets, sources)
     _check((bias_k is None) == (bias_v is None), "bias_k and bias_v go together, but one is None.")
-    if bias_k is not None and bias_v is not None:
-        _check(static_k is None, "bias cannot be added to static key.")
-        _check(static_v is None, "bias cannot be added to static value.")
-        k = rl.cat([k, bias_k.expand(1, batch, width)])
-        v = rl.cat([v, bias_v.expand(1, batch, width)])
+    k = _with_bias(k, bias_k, static_k, "key")
+    v = _with_bias(v, bias_v, static_v, "value")
     head_dim = width // num_heads
     q = _split_heads(q, num_heads)
     k, v = (

@@ -5,13 +5,11 @@ nn.functional installs it; it holds no state.
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["embedding_bag"]
 

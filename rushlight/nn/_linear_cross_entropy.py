@@ -6,17 +6,14 @@ that backward brings; the losses of single rows compute their logits again in ba
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.nn import _ops as ops
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from rushlight.nn.modules.linear_cross_entropy import LinearCrossEntropyOptions
+from rushlight.nn._linear_cross_entropy_options import LinearCrossEntropyOptions
 
 
 class _Problem:

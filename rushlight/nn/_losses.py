@@ -6,17 +6,13 @@ nn.functional installs them; they hold no state. The others are ops of the core.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
 from rushlight.nn import _ops as ops
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.nn.modules.linear_cross_entropy import LinearCrossEntropyOptions
+from rushlight.nn._linear_cross_entropy_options import LinearCrossEntropyOptions
 
 __all__ = [
     "gaussian_nll_loss",

@@ -5,15 +5,13 @@ nn.functional installs them over the ops of the same names; they hold no state.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import _C, Tensor
 from rushlight._overridable import overridable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Sizes = int | tuple[int, ...]
-    OutputSize = int | tuple[int | None, ...] | None
+Sizes = int | tuple[int, ...]
+OutputSize = int | tuple[int | None, ...] | None
 
 __all__ = [
     "adaptive_avg_pool2d",

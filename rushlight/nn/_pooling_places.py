@@ -5,17 +5,15 @@ Owns what their arguments mean; the work is done by private ops of the core.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._overridable import overridable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Sizes = int | Sequence[int]
-    Ratio = float | Sequence[float]
+Sizes = int | Sequence[int]
+Ratio = float | Sequence[float]
 
 __all__ = [
     "fractional_max_pool2d",

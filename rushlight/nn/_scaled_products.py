@@ -5,16 +5,13 @@ The elements are converted to float32 and multiplied there, on every device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["ScalingType", "SwizzleType", "scaled_grouped_mm", "scaled_mm"]
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._overridable import overridable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Size = int | Sequence[int] | None
-    Scale = float | Sequence[float] | None
+Size = int | Sequence[int] | None
+Scale = float | Sequence[float] | None
 
 __all__ = [
     "GRID_SAMPLE_INTERPOLATION_MODES",

@@ -8,16 +8,13 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections.abc import Callable
+from typing import Literal
 
 import rushlight as rl
 from rushlight import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Literal
-
-    FanMode = Literal["fan_in", "fan_out"]
+FanMode = Literal["fan_in", "fan_out"]
 
 __all__ = [
     "calculate_gain",

@@ -8,14 +8,11 @@ from.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 class _ParameterMeta(type(Tensor)):

@@ -5,18 +5,14 @@ Owns names in the graph and what many converters need: casts, integers as tensor
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.fx.node import Node
 from rushlight.onnx.errors import UnsupportedOperatorError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any, NoReturn
-
-    from rushlight.fx.node import Node
 
 __all__ = ["Builder", "Value", "element_type", "tensor_proto"]
 

@@ -8,22 +8,18 @@ through a view scatters to the places that the same view of 0, 1, 2, ... shows.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.export._program import Program
 from rushlight.fx.node import Node, map_arg
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops import TABLE
 from rushlight.onnx._ops._index import getitem
 from rushlight.onnx.errors import UnsupportedOperatorError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.export._program import Program
 
 __all__ = ["Converter"]
 

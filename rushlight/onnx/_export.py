@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextvars
 import re
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, nn
@@ -15,11 +17,6 @@ from rushlight.onnx._builder import Value, element_type, tensor_proto
 from rushlight.onnx._convert import Converter
 from rushlight.onnx.errors import OnnxExporterError
 from rushlight.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
 
 __all__ = ["FIRST_OPSET", "LAST_OPSET", "converted", "is_exporting", "recorded"]
 

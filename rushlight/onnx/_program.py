@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from rushlight import Tensor, from_numpy
+from rushlight.export import ExportedProgram
 from rushlight.utils._pytree import tensor_leaves
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.export import ExportedProgram
 
 __all__ = ["ONNXProgram"]
 

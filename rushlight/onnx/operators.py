@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import rushlight as rl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
+from rushlight import Tensor
 
 __all__ = ["reshape_from_tensor_shape", "shape_as_tensor"]
 

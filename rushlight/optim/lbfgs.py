@@ -17,6 +17,7 @@ from rushlight.optim._options import check_lr, run_closure
 from rushlight.optim.optimizer import Optimizer, ParamsT
 
 _LEAST_CURVATURE = 1e-10  # of a step that enters the history
+_LEAST_DIVISOR = 1e-300  # instead of 0, far below any gradient
 
 
 class LBFGS(Optimizer):
@@ -106,13 +107,7 @@ class LBFGS(Optimizer):
 
         for iteration in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
-            lr = t = float(group["lr"])
-            if state["n_iter"] == 1:
-                state.update(d=-grad, old_dirs=[], old_stps=[], ro=[], H_diag=1)
-                t = min(1.0, 1.0 / max(grad.abs().sum().item(), 1e-300)) * lr
-            else:
-                _remember(state, grad, group["history_size"])
-                state["d"] = _direction(state, grad, group["history_size"])
+            t = self._turn(state, group, grad)
             direction = state["d"]
             state.update(prev_flat_grad=grad.clone(), prev_loss=loss, t=t)
             slope = grad.dot(direction).item()
@@ -131,7 +126,7 @@ class LBFGS(Optimizer):
                     self._line(closure, direction),
                     Point(0.0, loss, grad, slope),
                     t,
-                    least_change / max(_largest(direction), 1e-300),
+                    least_change / max(_largest(direction), _LEAST_DIVISOR),
                     most=group["max_eval"] - evaluations,
                 )
                 t, loss, grad = point.t, point.loss, point.grad
@@ -148,6 +143,16 @@ class LBFGS(Optimizer):
             ):
                 break
         return original_loss
+
+    def _turn(self, state: dict[str, Any], group: dict[str, Any], grad: Tensor) -> float:
+        """Puts the next direction into the state, and returns how far to go along it at first."""
+        lr = float(group["lr"])
+        if state["n_iter"] == 1:
+            state.update(d=-grad, old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return min(1.0, 1.0 / max(grad.abs().sum().item(), _LEAST_DIVISOR)) * lr
+        _remember(state, grad, group["history_size"])
+        state["d"] = _direction(state, grad, group["history_size"])
+        return lr
 
     def _line(self, closure: Callable[[], Any], direction: Tensor) -> Callable[[float], Point]:
         """Returns the function that evaluates the loss along a direction from here."""

@@ -326,20 +326,7 @@ class Optimizer:
                 f"{[*state_dict]}."
             )
         saved_groups = copy.deepcopy(state_dict["param_groups"])
-        sizes = [len(group["params"]) for group in self.param_groups]
-        saved_sizes = [len(group["params"]) for group in saved_groups]
-        if len(sizes) != len(saved_sizes):
-            raise ValueError(
-                f"{name}.load_state_dict: loaded state dict has a different number of parameter "
-                f"groups: {len(saved_sizes)}, but the optimizer has {len(sizes)}"
-            )
-        if sizes != saved_sizes:
-            raise ValueError(
-                f"{name}.load_state_dict: loaded state dict contains a parameter group that "
-                "doesn't match the size of optimizer's group: its groups have "
-                f"{saved_sizes} parameters, but the optimizer's have {sizes}"
-            )
-
+        self._check_sizes(saved_groups)
         params: dict[Any, Tensor] = {}
         groups = []
         for group, saved in zip(self.param_groups, saved_groups, strict=True):
@@ -358,6 +345,22 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
+
+    def _check_sizes(self, saved_groups: list[dict[str, Any]]) -> None:
+        name = type(self).__name__
+        sizes = [len(group["params"]) for group in self.param_groups]
+        saved_sizes = [len(group["params"]) for group in saved_groups]
+        if len(sizes) != len(saved_sizes):
+            raise ValueError(
+                f"{name}.load_state_dict: loaded state dict has a different number of parameter "
+                f"groups: {len(saved_sizes)}, but the optimizer has {len(sizes)}"
+            )
+        if sizes != saved_sizes:
+            raise ValueError(
+                f"{name}.load_state_dict: loaded state dict contains a parameter group that "
+                "doesn't match the size of optimizer's group: its groups have "
+                f"{saved_sizes} parameters, but the optimizer's have {sizes}"
+            )
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) before each step.

@@ -12,12 +12,9 @@ import json
 import math
 import os
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
+from typing import Any
 
 # (name, kind, start, end, parent, allocated, shapes, site) as the core gives them, times in ns.
 Range = tuple[str, str, int, int, int, int, list[tuple[int, ...]], str]

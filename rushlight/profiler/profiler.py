@@ -8,16 +8,13 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from rushlight import _C
 from rushlight.profiler.events import EventList, events_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
-
-    F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ProfilerActivity(enum.Enum):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight import Tensor
+from typing import Any, NoReturn, Self
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn, Self
+from rushlight import Tensor
 
 __all__ = [
     "SparseSemiStructuredTensor",

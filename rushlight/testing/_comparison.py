@@ -6,20 +6,16 @@ floats, so the ops under test are not their own judge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 import rushlight as rl
 from rushlight import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Tolerances = tuple[float, float]
-    Place = tuple[Any, ...]
+Tolerances = tuple[float, float]
+Place = tuple[Any, ...]
 
 # dtype -> (rtol, atol): PyTorch's; about 16 units in the last place. Others are compared exactly.
 _TOLERANCES: dict[Any, Tolerances] = {

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import rushlight as rl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
+from rushlight import Tensor
 
 
 def make_tensor(

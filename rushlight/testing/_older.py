@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.testing._comparison import assert_close
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["assert_allclose"]
 

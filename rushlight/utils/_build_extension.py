@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from setuptools.command.build_ext import build_ext
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from setuptools.command.build_ext import build_ext
 
 __all__ = ["BuildExtension"]
 

@@ -11,9 +11,7 @@ import itertools
 import re
 from collections import Counter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.utils.graph import Arrow, Box, Graph
+from rushlight.utils.graph import Arrow, Box, Graph
 
 # Each kind: form, fill, line, color of the title.
 _LOOKS = {

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Iterator
 from types import UnionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight import Tensor
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from rushlight.utils._pytree_classes import register_constant, register_dataclass
     from rushlight.utils._pytree_paths import (
         GetAttrKey,

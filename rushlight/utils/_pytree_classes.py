@@ -6,13 +6,10 @@ A part of _pytree, which has these names too.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from rushlight.utils._pytree import GetAttrKey, register_pytree_node
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["register_constant", "register_dataclass"]
 

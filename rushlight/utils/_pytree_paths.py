@@ -5,6 +5,7 @@ A part of _pytree, which has these names too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,6 @@ from rushlight.utils._pytree import (
     tree_structure,
     tree_unflatten,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @dataclass(frozen=True, slots=True)

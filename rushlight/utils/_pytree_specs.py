@@ -11,6 +11,7 @@ import collections
 import json
 import pprint
 from collections import namedtuple
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rushlight.utils._pytree import (
@@ -20,10 +21,6 @@ from rushlight.utils._pytree import (
     Written,
     tree_unflatten,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "treespec_dict",

@@ -16,10 +16,13 @@ import itertools
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import rushlight as rl
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight._overridable import function_of
 from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
@@ -27,18 +30,8 @@ from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.overrides import TorchFunctionMode
 from rushlight.random import fork_rng, get_rng_state, set_rng_state
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from typing import Any, TypeAlias
-
-    from rushlight import Tensor
-
-    Metadata: TypeAlias = tuple[Any, Any, Any]
-    Contexts: TypeAlias = Callable[
-        [], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
-    ]
+Metadata: TypeAlias = tuple[Any, Any, Any]
+Contexts: TypeAlias = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
 _PACKAGE = str(Path(rl.__file__).parent) + "/"
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copyreg
+from typing import Any
 
 from rushlight import _C, Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["swap_tensors"]
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from contextlib import nullcontext as _nullcontext
+from typing import Any, Self
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, nn
 from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
 from rushlight.random import fork_rng, get_rng_state, set_rng_state
@@ -23,14 +26,6 @@ from rushlight.utils._selective_recompute import (
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from typing import Any, Self
-
-    from rushlight import nn
 
 __all__ = [
     "checkpoint",

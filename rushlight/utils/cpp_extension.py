@@ -19,17 +19,15 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
+from rushlight.torch_version import TorchVersion
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from rushlight.torch_version import TorchVersion
     from rushlight.utils._build_extension import BuildExtension
 
 __all__ = [

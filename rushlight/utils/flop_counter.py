@@ -8,6 +8,8 @@ its node on the tape and added when backward comes to it.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 from rushlight import Tensor, nn
 from rushlight._overridable import function_of
@@ -19,12 +21,7 @@ from rushlight.nn.modules.module import (
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tensor_leaves, tree_map
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self, TypeVar
-
-    F = TypeVar("F", bound=Callable[..., int])
+F = TypeVar("F", bound=Callable[..., int])
 
 __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
 

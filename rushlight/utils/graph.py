@@ -15,21 +15,15 @@ import re
 import shutil
 import subprocess
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, nn
+from rushlight._C import Node
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, Literal, TypeAlias
-
-    from rushlight import nn
-    from rushlight._C import Node
-
-    Kind: TypeAlias = Literal["input", "parameter", "op", "output", "note"]
+Kind: TypeAlias = Literal["input", "parameter", "op", "output", "note"]
 
 __all__ = ["Graph", "draw"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 from rushlight import _C, Tensor, nn
 from rushlight.autograd.graph import register_multi_grad_hook
 from rushlight.nn.modules.module import (
@@ -9,10 +11,6 @@ from rushlight.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 from rushlight.utils._pytree import tensor_leaves
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 __all__ = ["ModuleTracker"]
 

@@ -11,16 +11,14 @@ import json
 import math
 import os
 import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._checkpoint.archive import ReadOptions, replace_when_complete
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Self
-
     from rushlight.nn import Module
 
 __all__ = [

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from copy import deepcopy
+from typing import Any, Self
 from weakref import ref
 
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, Self
 
 __all__ = [
     "TensorWeakRef",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -14,12 +15,8 @@ from rushlight.vision.transforms._functional.conversions import (
     to_pil_image,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Color = str | tuple[int, ...]
-    Colors = Color | list[Any] | None
+Color = str | tuple[int, ...]
+Colors = Color | list[Any] | None
 
 _DASH = 5  # pixels drawn and pixels left out
 _FAR = 20_000  # places further from the origin are drawn there: Pillow walks along all of a line

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import rushlight as rl
 from rushlight import Tensor
@@ -12,11 +14,6 @@ from rushlight.vision._drawing import (
     draw_segmentation_masks,
 )
 from rushlight.vision._pillow import pillow
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any, BinaryIO
 
 __all__ = [
     "draw_bounding_boxes",

@@ -84,36 +84,36 @@ class Walk(Values):
         text = f"{function.__name__}({', '.join([*map(described, args), *named])})"
         return text, lambda: function(*args, **kwargs)
 
-    def _of_type(self, kind: int, takes_number: bool) -> Any:
-        """An argument of a type of the schema, by the numbers of ArgType."""
+    def _of_type(self, kind: str, takes_number: bool) -> Any:
+        """An argument of a type as schemas write it."""
         if takes_number and self.chance(0.2):
             return self.pick([2, 0.5, 2.0, -1, 0])
-        if kind in (1, 6, 8, 10, 12, 14, 16, 17, 18, 19, 20) and self.chance(0.5):
+        if kind.endswith("?") and self.chance(0.5):
             return None
-        match kind:
-            case 0 | 1 | 2:
+        match kind.removesuffix("?"):
+            case "Tensor" | "Tensor!":
                 return self._tensor()
-            case 3:
+            case "Tensor[]":
                 return [self._tensor() for _ in range(self.pick([1, 2, 3]))]
-            case 4:
+            case "Tensor?[]":
                 return [self.pick([None, self._tensor()]) for _ in range(self.pick([1, 2]))]
-            case 5 | 6:
+            case "int":
                 return self._size()
-            case 7 | 8:
+            case "int[]":
                 return self._sizes()
-            case 9 | 10:
+            case "float":
                 return self.pick([0.0, 0.5, 1.0, 2.0, *REALS])
-            case 11 | 12:
+            case "bool":
                 return self.chance(0.5)
-            case 13 | 14:
+            case "str":
                 return self.pick(WORDS)
-            case 15 | 16:
+            case "Scalar":
                 return self.pick([1, 2, 0.5, 0, *INTEGERS, *REALS])
-            case 17:
+            case "dtype":
                 return self.pick(DTYPES)
-            case 18:
+            case "device":
                 return self.pick(["cpu", "meta"])
-            case 19:
+            case "memory_format":
                 return self.pick(FORMATS)
         return None
 

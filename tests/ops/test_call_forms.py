@@ -64,6 +64,10 @@ def test_sums_of_products_in_the_order_of_early_versions() -> None:
         for bad in ((2, x, 3, factors[0]), (x, *factors, 2), (2, 3, *factors), ("2", x, *factors)):
             with pytest.raises(TypeError, match=name):
                 function(*bad)
+    sparse = torch.eye(2).to_sparse()
+    with pytest.warns(UserWarning, match="overload of sspaddmm is deprecated"):
+        result = torch.sspaddmm(2, sparse, 3, sparse, a)
+    assert torch.equal(result.to_dense(), 2 * torch.eye(2) + 3 * a)
 
 
 def test_names_of_arguments_that_say_their_kind() -> None:

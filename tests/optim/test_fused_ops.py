@@ -78,3 +78,14 @@ def test_a_sparse_embedding_trains_only_the_rows_that_were_used(name) -> None:
         optimizer.step()
     changed = (table.weight.detach() != before).any(1).nonzero().flatten()
     assert changed.tolist() == [3, 5, 9]
+
+
+def test_a_state_may_shorten_the_list_of_states() -> None:
+    class Shortening(dict):
+        def __getitem__(self, key):
+            states.clear()
+            return torch.tensor(0.0)
+
+    states = [Shortening(), {"step": torch.tensor(0.0)}]
+    with pytest.raises(IndexError):
+        _C._count_steps(states)

@@ -6,17 +6,12 @@
 #include "core/base/ceil_div.h"
 #include "core/ops/fft/fft.h"
 #include "core/ops/fft/fft_rows.h"
+#include "core/ops/operands.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
-
-template <class F>
-void by_type(DType dtype, F&& f) {
-  if (real_dtype(dtype) == DType::float32) f(Tag<float>{});
-  else f(Tag<double>{});
-}
 
 // `whole` gives all numbers of the transform of real ones, in rows.
 enum class Kind { c2c, r2c, c2r, whole };
@@ -236,7 +231,7 @@ void transform_dim(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, 
 }  // namespace
 
 void fft_c2c_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, bool inverse, double scale) {
-  by_type(out.dtype(), [&]<class T>(Tag<T>) {
+  by_type(real_dtype(out.dtype()), [&]<class T>(Tag<T>) {
     bool is_real = !is_complex(in.dtype()), by_rows = out.stride(dims.back()) == 1;
     if (is_real && !by_rows) copy_into(out, in);
     for (size_t i = dims.size(); i-- > 0;) {
@@ -249,7 +244,7 @@ void fft_c2c_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, bool invers
 }
 
 void fft_r2c_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, double scale) {
-  by_type(out.dtype(), [&]<class T>(Tag<T>) {
+  by_type(real_dtype(out.dtype()), [&]<class T>(Tag<T>) {
     transform_dim<T>(Kind::r2c, in, out, dims.back(), false, dims.size() == 1 ? scale : 1);
   });
   if (dims.size() > 1) fft_c2c_cpu(out, out, dims.first(dims.size() - 1), false, scale);
@@ -261,7 +256,7 @@ void fft_c2r_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, double scal
     half = empty(in.sizes(), in.dtype());
     fft_c2c_cpu(in, half, dims.first(dims.size() - 1), true, 1);
   }
-  by_type(out.dtype(), [&]<class T>(Tag<T>) {
+  by_type(real_dtype(out.dtype()), [&]<class T>(Tag<T>) {
     transform_dim<T>(Kind::c2r, half, out, dims.back(), true, scale);
   });
 }

@@ -59,7 +59,7 @@ Tensor times(const Tensor& tensor, Scalar factor) {
   return is_number(factor, 1) ? tensor : tensor * factor;
 }
 
-// Whether the product can take the input along, rounding once: for it is added to each row.
+// Whether the input is a bias, which `linear` adds to each row of the product and rounds once.
 bool is_bias(const Tensor& input, const Tensor& mat1, const Tensor& mat2) {
   bool is_dense = !input.is_sparse() && !mat1.is_sparse() && !mat2.is_sparse();
   return is_dense && input.dim() == 1 && input.size(0) == mat2.size(1) &&

@@ -377,7 +377,7 @@ class ChannelNormBackward {
 void channel_norm_cpu(const Tensor& input, const ChannelView& v, const Tensor& weight,
                       const Tensor& bias, bool training, double eps, const Tensor& mean,
                       const Tensor& var, const Tensor& rstd, const Tensor& output) {
-  by_type(input.dtype(), [&]<class T>(Tag<T>) {
+  by_type(compute_dtype(input.dtype()), [&]<class T>(Tag<T>) {
     ChannelNorm<T>(input, v, weight, bias, eps, mean, var, rstd, output).run(training);
   });
 }
@@ -387,7 +387,7 @@ std::tuple<Tensor, Tensor, Tensor> channel_norm_backward_cpu(const Tensor& grad,
                                                              const ChannelView& v,
                                                              const Tensor& mean, const Tensor& rstd,
                                                              const Tensor& weight, bool training) {
-  return by_type(input.dtype(), [&]<class T>(Tag<T>) {
+  return by_type(compute_dtype(input.dtype()), [&]<class T>(Tag<T>) {
     return ChannelNormBackward<T>(grad, input, v, mean, rstd, weight, training).run();
   });
 }

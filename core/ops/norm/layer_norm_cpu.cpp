@@ -15,7 +15,7 @@ using namespace norm_cpu_detail;
 void layer_norm_cpu(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias,
                     double eps, const Tensor& output, const Tensor& mean, const Tensor& rstd) {
   if (input.numel() == 0) return;
-  by_type(input.dtype(), [&]<class T>(Tag<T>) {
+  by_type(compute_dtype(input.dtype()), [&]<class T>(Tag<T>) {
     const auto& k = loops<T>();
     const T* w = data_or_null<T>(weight);
     const T* b = data_or_null<T>(bias);
@@ -50,7 +50,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(const Tensor& grad, c
   int64_t blocks = std::clamp<int64_t>(rows / 4, 1, 16);
   blocks = std::max(blocks, ceil_div(rows, kNormRun));
   int64_t rows_of_block = ceil_div(rows, blocks);
-  return by_type(input.dtype(), [&]<class T>(Tag<T>) {
+  return by_type(compute_dtype(input.dtype()), [&]<class T>(Tag<T>) {
     const auto& k = loops<T>();
     const T* w = data_or_null<T>(weight);
     auto sums = [&](bool wanted) {

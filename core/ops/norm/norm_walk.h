@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/ops/norm/norm_loops.h"
+#include "core/ops/operands.h"
 #include "core/tensor/staged.h"
 #include "core/tensor/tensor.h"
 
@@ -24,10 +25,6 @@ const NormLoopsOf<T>& loops() {
   return active_of<T>(norm_loops_sets);
 }
 
-template <class F>
-decltype(auto) by_type(DType dtype, F&& f) {
-  return dtype == DType::float64 ? f(Tag<double>{}) : f(Tag<float>{});
-}
 template <class T>
 constexpr DType kStatistics = std::is_same_v<T, float> ? DType::float32 : DType::float64;
 

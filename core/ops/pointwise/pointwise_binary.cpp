@@ -15,6 +15,8 @@ static void warn_of_order(const char* op, const char* factor) {
 }
 #endif
 
+// tensor/fusion_group.cpp joins sums, differences and products of two numbers; it knows them by the
+// texts of add_value, sub_value, mul_value and the gradients of mul.
 POINTWISE(add_value, (N input, N other, S alpha), input + other * alpha)
 OP(add, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .doc     = R"(input + alpha * other.

@@ -1,11 +1,12 @@
 // Owns the walk of softmax over memory: a row-major tensor is outer blocks of rows x columns, of
 // which the rows are normalized. Threads share blocks of whole columns; half types and other
 // dtypes pass through buffers of the type that softmax_isa.cpp computes in.
-#include "core/base/ceil_div.h"
 #include "core/ops/softmax/softmax.h"
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
+#include "core/ops/operands.h"
 #include "core/ops/softmax/softmax_loops.h"
 #include "core/tensor/tile_loop.h"
 
@@ -25,21 +26,11 @@ const SoftmaxLoopsOf<T>& loops() {
   return active_of<T>(softmax_loops_sets);
 }
 
-// Memory for the length of a block.
+// A buffer for n elements of T.
 template <class T>
-class Buffer {
- public:
-  explicit Buffer(int64_t n)
-      : bytes_(size_t(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
-  ~Buffer() { cpu_free(data_, bytes_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  T* data() { return data_; }
-
- private:
-  size_t bytes_;
-  T* data_;
-};
+CpuBuffer buffer_of(int64_t n) {
+  return CpuBuffer(size_t(n) * sizeof(T));
+}
 
 // One tensor of the walk, as the kernel's type T sees it.
 struct Lane {
@@ -75,9 +66,10 @@ template <class T, size_t N, class Along>
 void along_copies(const std::array<Lane, N>& lanes, int64_t begin, int64_t end, int64_t length,
                   const Along& along) {
   int64_t most = std::max<int64_t>(kCopiedRows / length, 1);
-  Buffer<T> copies(most * length * int64_t(N));
+  CpuBuffer copies = buffer_of<T>(most * length * int64_t(N));
   std::array<T*, N> at;
-  for (size_t k = 0; k < N; ++k) at[k] = copies.data() + int64_t(k) * most * length;
+  for (size_t k = 0; k < N; ++k)
+    at[k] = static_cast<T*>(copies.data()) + int64_t(k) * most * length;
   for (int64_t row = begin; row < end; row += most) {
     int64_t rows = std::min(most, end - row), first = row * length, n = rows * length;
     for (size_t k = 0; k < N - 1; ++k)
@@ -106,7 +98,8 @@ void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& alo
       return;
     }
     if (columns == 1) return along_copies<T>(lanes, begin, end, rows, along);
-    Buffer<T> scratch(2 * width), copies(converts ? int64_t(N) * rows * width : 0);
+    CpuBuffer scratch = buffer_of<T>(2 * width);
+    CpuBuffer copies = buffer_of<T>(converts ? int64_t(N) * rows * width : 0);
     for (int64_t i = begin; i < end; ++i) {
       int64_t first = i % tiles * width, n = std::min(width, columns - first);
       int64_t start = i / tiles * rows * columns + first;
@@ -118,14 +111,14 @@ void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& alo
           f(lanes[k].template at<char>(start + p * columns), at[k] + p * n, length);
       };
       for (size_t k = 0; k < N; ++k) {
-        at[k] =
-            converts ? copies.data() + int64_t(k) * rows * width : lanes[k].template at<T>(start);
+        at[k] = converts ? static_cast<T*>(copies.data()) + int64_t(k) * rows * width
+                         : lanes[k].template at<T>(start);
         if (!converts || k == N - 1) continue;
         for_each_piece(k, [&](char* memory, T* copy, int64_t length) {
           convert<T>(lanes[k], memory, copy, length);
         });
       }
-      down(at, stride, rows, n, scratch.data());
+      down(at, stride, rows, n, static_cast<T*>(scratch.data()));
       if (!converts) continue;
       for_each_piece(N - 1, [&](char* memory, T* copy, int64_t length) {
         convert<T>(lanes[N - 1], copy, memory, length);
@@ -134,15 +127,10 @@ void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& alo
   });
 }
 
-template <class F>
-decltype(auto) by_compute(DType dtype, F&& f) {
-  return dtype == DType::float64 ? f(Tag<double>{}) : f(Tag<float>{});
-}
-
 }  // namespace
 
 void softmax_cpu(SoftmaxKind kind, const Tensor& input, AroundDim blocks, const Tensor& result) {
-  by_compute(result.dtype(), [&]<class T>(Tag<T>) {
+  by_type(compute_dtype(result.dtype()), [&]<class T>(Tag<T>) {
     const SoftmaxLoopsOf<T>& loop = loops<T>();
     bool logs = kind == SoftmaxKind::log_softmax;
     auto along = logs ? loop.log_softmax : loop.softmax;
@@ -158,7 +146,7 @@ void softmax_cpu(SoftmaxKind kind, const Tensor& input, AroundDim blocks, const 
 
 void softmax_backward_cpu(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
                           AroundDim blocks, const Tensor& grad_input) {
-  by_compute(grad.dtype(), [&]<class T>(Tag<T>) {
+  by_type(compute_dtype(grad.dtype()), [&]<class T>(Tag<T>) {
     const SoftmaxLoopsOf<T>& loop = loops<T>();
     bool logs = kind == SoftmaxKind::log_softmax;
     auto along = logs ? loop.log_softmax_grad : loop.softmax_grad;

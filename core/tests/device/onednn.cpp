@@ -50,7 +50,7 @@ bool same(T actual, float expected) {
   return as_float(actual) == as_float(rounded);
 }
 
-// --- Matrix products ---
+// ---- matrix products ----------------------------------------------------------------------------
 
 template <class T>
 void matmul_matches_a_plain_loop(int64_t batch, int64_t m, int64_t n, int64_t k, bool trans_a,
@@ -122,7 +122,7 @@ void what_has_no_fast_code_is_left_to_the_caller() {
   expect(!onednn::matmul(windows, x.data(), x.data(), nullptr, y.data()));
 }
 
-// --- Convolutions ---
+// ---- convolutions -------------------------------------------------------------------------------
 
 // An array of logical dims (N, C, D, H, W), in either layout.
 template <class T>
@@ -335,7 +335,7 @@ void check_convolutions() {
   }
 }
 
-// --- The library as a whole ---
+// ---- the library as a whole ---------------------------------------------------------------------
 
 void threads_may_call_at_once() {
   std::vector<std::thread> callers;

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from rushlight._dynamo.exc import InvalidBackend
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    BackEnd = Callable[[Any, list[Any]], Callable[..., Any]]
+BackEnd = Callable[[Any, list[Any]], Callable[..., Any]]
 
 
 def run_as_it_is(gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:

@@ -6,6 +6,8 @@ torch.func.functional_call and stack_module_state took the place of what is made
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight import Tensor, nn
 from rushlight.func import (
@@ -23,12 +25,7 @@ from rushlight.func import (
 )
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Tensors = tuple[Tensor, ...]
+Tensors = tuple[Tensor, ...]
 
 __all__ = [
     "FunctionalModule",

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from rushlight import nn
+from typing import Any
+
+from rushlight import fx, nn
 from rushlight.ao.quantization._fx_kinds import call_name
 from rushlight.ao.quantization.fuse_modules import fuse_known_modules, get_fuser_method
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import fx
 
 _LONGEST = 3
 

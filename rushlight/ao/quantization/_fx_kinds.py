@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from rushlight import nn
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import fx
+from rushlight import fx, nn
 
 # Calls whose results have a scale of their own.
 OWN_CALLS = frozenset(("add", "mul", "cat", "matmul", "hardswish", "leaky_relu", "elu"))

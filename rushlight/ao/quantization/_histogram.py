@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.quantization._observer_base import UniformQuantizationObserverBase, is_per_tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _FINER = 16  # parts of a bin while a histogram moves to another range
 _STEP = 1e-5  # share of all numbers that may be cut off in one step of the search

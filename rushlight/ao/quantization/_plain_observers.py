@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.quantization._observer_base import ObserverBase
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class FixedQParamsObserver(ObserverBase):

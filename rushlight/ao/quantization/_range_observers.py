@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.quantization._observer_base import (
@@ -10,10 +12,6 @@ from rushlight.ao.quantization._observer_base import (
     is_per_tensor,
 )
 from rushlight.nn import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class MinMaxObserver(UniformQuantizationObserverBase):

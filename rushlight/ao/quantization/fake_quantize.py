@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.quantization._observer_base import WithArgs, is_per_tensor, is_symmetric
@@ -13,12 +15,7 @@ from rushlight.ao.quantization.observer import (
     default_fixed_qparams_range_0to1_observer,
     default_fixed_qparams_range_neg1to1_observer,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.nn import Module
+from rushlight.nn import Module
 
 __all__ = [
     "FakeQuantize",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rushlight import nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 __all__ = [
     "fuse_conv_bn",

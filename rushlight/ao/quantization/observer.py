@@ -9,6 +9,7 @@ Source of the rules: PyTorch's documentation of torch.ao.quantization.observer.
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any
 
 import rushlight as rl
 from rushlight.ao.quantization._histogram import HistogramObserver
@@ -31,11 +32,6 @@ from rushlight.ao.quantization._range_observers import (
     PerChannelMinMaxObserver,
 )
 from rushlight.nn import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 __all__ = [
     "AffineQuantizedObserverBase",

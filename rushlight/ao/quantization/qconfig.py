@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any, TypeAlias
 
 import rushlight as rl
 from rushlight import nn
@@ -37,10 +38,6 @@ from rushlight.ao.quantization.observer import (
     per_channel_weight_observer_range_neg_127_to_127,
     weight_observer_range_neg_127_to_127,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
 
 __all__ = [
     "QConfig",

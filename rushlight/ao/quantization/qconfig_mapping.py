@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight import nn
@@ -25,11 +27,6 @@ from rushlight.ao.quantization.qconfig import (
     get_default_qconfig,
 )
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
 
 __all__ = ["QConfigMapping", "get_default_qat_qconfig_mapping", "get_default_qconfig_mapping"]
 

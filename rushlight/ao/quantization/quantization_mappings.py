@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import qat as nnqat
@@ -12,10 +14,6 @@ from rushlight.ao.nn.intrinsic.quantized import dynamic as nniqd
 from rushlight.ao.nn.quantized import dynamic as nnqd
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS",

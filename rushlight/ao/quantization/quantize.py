@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import nn
@@ -28,11 +30,6 @@ from rushlight.ao.quantization.quantization_mappings import (
     get_default_static_quant_module_mappings,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = [
     "add_quant_dequant",

@@ -13,6 +13,7 @@ Each node is of one kind (its meta "quantization"):
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import rushlight as rl
 from rushlight import _quantized_ops, fx, nn
@@ -26,10 +27,6 @@ from rushlight.ao.quantization.quantization_mappings import (
     DEFAULT_QAT_MODULE_MAPPINGS,
     DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["PrepareCustomConfig", "convert_fx", "fuse_fx", "prepare_fx", "prepare_qat_fx"]
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight import nn
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
+from rushlight import Tensor, nn
 
 __all__ = ["DeQuantStub", "QuantStub", "QuantWrapper"]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.nn import Module
 from rushlight.nn.parallel import DistributedDataParallel
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
 
 __all__ = ["replicate"]
 

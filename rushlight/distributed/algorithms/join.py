@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import distributed as dist
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any
-
-    from rushlight.distributed import Work
+from rushlight.distributed import Work
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -25,11 +27,6 @@ from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntr
 from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.tensor import DTensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 __all__ = [
     "CheckpointException",

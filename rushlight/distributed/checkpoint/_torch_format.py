@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 from pickle import UnpicklingError
+from typing import Any
 
 import rushlight as rl
 from rushlight._checkpoint.unpickling import read_pickle
@@ -20,10 +21,6 @@ from rushlight.distributed.checkpoint.metadata import (
     entry_is_whole,
     path_of,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["FILE", "read", "read_item"]
 

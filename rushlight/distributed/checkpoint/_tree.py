@@ -6,14 +6,11 @@ dots, as in "model.layers.0.weight".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rushlight import Tensor
 from rushlight._checkpoint import plain_data
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["encoded", "leaves", "nested", "replace_leaf", "steps_of"]
 

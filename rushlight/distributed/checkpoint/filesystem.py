@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,12 +18,7 @@ from rushlight.distributed.checkpoint import metadata as _metadata
 from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
 from rushlight.utils import safetensors
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    Place = tuple[str, tuple[int, ...]]
+Place = tuple[str, tuple[int, ...]]
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
 

@@ -6,6 +6,8 @@ Files are read by rushlight.load, which runs no code from them.
 from __future__ import annotations
 
 import argparse
+import os
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -23,11 +25,6 @@ from rushlight.distributed.checkpoint.filesystem import (
     StorageReader,
 )
 from rushlight.distributed.checkpoint.metadata import Metadata, TensorEntry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import os
-    from typing import Any
 
 __all__ = [
     "BroadcastingTorchSaveReader",

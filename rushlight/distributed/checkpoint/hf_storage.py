@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
 
-from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, whole
+from rushlight.distributed.checkpoint.filesystem import (
+    FileSystemReader,
+    FileSystemWriter,
+    Place,
+    whole,
+)
 from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry, entry_is_whole
 from rushlight.utils import safetensors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rushlight.distributed.checkpoint.filesystem import Place
 
 __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 import rushlight as rl
 from rushlight._checkpoint.archive import replace_when_complete
 from rushlight._checkpoint.plain_data import decoded, dtype_of
 from rushlight.distributed.checkpoint._tree import encoded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["STATE_DICT_TYPE", "Metadata", "Part", "TensorEntry"]
 

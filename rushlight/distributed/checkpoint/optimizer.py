@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.checkpoint import _tree
 from rushlight.distributed.checkpoint._saving import DefaultLoadPlanner, load
+from rushlight.distributed.checkpoint.filesystem import StorageReader
 from rushlight.distributed.tensor import DTensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.checkpoint.filesystem import StorageReader
 
 __all__ = ["load_sharded_optimizer_state_dict"]
 

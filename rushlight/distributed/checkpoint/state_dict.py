@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,16 +18,10 @@ from rushlight import distributed as dist
 from rushlight.distributed.tensor import DTensor, distribute_tensor
 from rushlight.distributed.tensor._api import local_of
 from rushlight.distributed.wrapper import clean, clean_items
+from rushlight.nn import Module, Parameter
 from rushlight.nn.parallel import DistributedDataParallel
+from rushlight.optim import Optimizer
 from rushlight.utils._pytree import tree_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rushlight.nn import Module, Parameter
-    from rushlight.optim import Optimizer
 
 __all__ = [
     "StateDictOptions",

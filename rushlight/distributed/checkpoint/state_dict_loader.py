@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
-from rushlight.distributed.checkpoint._saving import load
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.checkpoint._saving import DefaultLoadPlanner
-    from rushlight.distributed.checkpoint.filesystem import StorageReader
+from rushlight.distributed.checkpoint._saving import DefaultLoadPlanner, load
+from rushlight.distributed.checkpoint.filesystem import StorageReader
 
 __all__ = ["load", "load_state_dict"]
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
-from rushlight.distributed.checkpoint._saving import async_save, save
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.checkpoint._saving import DefaultSavePlanner
-    from rushlight.distributed.checkpoint.filesystem import StorageWriter
-    from rushlight.distributed.checkpoint.metadata import Metadata
+from rushlight.distributed.checkpoint._saving import DefaultSavePlanner, async_save, save
+from rushlight.distributed.checkpoint.filesystem import StorageWriter
+from rushlight.distributed.checkpoint.metadata import Metadata
 
 __all__ = ["async_save", "save", "save_state_dict"]
 

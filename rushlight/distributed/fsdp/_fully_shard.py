@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import rushlight as rl
 from rushlight import distributed as dist
@@ -13,11 +15,6 @@ from rushlight.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPo
 from rushlight.distributed.fsdp._state import ShardState, state_of, states_in
 from rushlight.distributed.tensor.placement_types import Shard
 from rushlight.nn import Module, ModuleDict, ModuleList, Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method", "shard"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -11,11 +13,6 @@ from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.fsdp.api import ShardingStrategy
 from rushlight.distributed.groups import default_group
 from rushlight.nn import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 __all__ = ["check_kind", "device_of", "ignored_by", "kind_of", "materialize", "mesh_of"]
 

@@ -10,23 +10,23 @@ Invariant: what a graph saves of whole parameters is only where they lie; see pa
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
 from rushlight.autograd import Function
-from rushlight.distributed.fsdp._policies import CPUOffloadPolicy
+from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.fsdp._policies import (
+    CPUOffloadPolicy,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+)
 from rushlight.distributed.tensor._api import DTensor, local_of, wrap
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard, chunk_sizes
 from rushlight.nn import Module, Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
-    from rushlight.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
 
 __all__ = ["Packed", "ParamGroup", "Place", "ShardMesh"]
 

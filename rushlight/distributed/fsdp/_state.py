@@ -7,20 +7,16 @@ it is unpacked (Packed), so to let go early is never wrong, only slow.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight.distributed.fsdp._param_group import Packed
+from rushlight.distributed.fsdp._param_group import Packed, ParamGroup, Reduction
+from rushlight.distributed.fsdp._policies import MixedPrecisionPolicy
 from rushlight.distributed.utils import cast_floating
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_leaves
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from rushlight.distributed.fsdp._param_group import ParamGroup, Reduction
-    from rushlight.distributed.fsdp._policies import MixedPrecisionPolicy
 
 __all__ = ["ShardState", "state_of", "states_in"]
 

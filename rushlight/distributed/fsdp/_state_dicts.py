@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Generator
+from typing import Any
 
 from rushlight import distributed as dist
 from rushlight.distributed.checkpoint import state_dict as states
+from rushlight.distributed.fsdp._state import ShardState
 from rushlight.distributed.fsdp.api import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
@@ -24,20 +27,13 @@ from rushlight.distributed.fsdp.api import (
     StateDictSettings,
     StateDictType,
 )
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.tensor import DTensor
 from rushlight.distributed.wrapper import Wrapper, clean
+from rushlight.nn import Module, Parameter
 from rushlight.nn.modules._state_dict import named_in_order
+from rushlight.optim import Optimizer
 from rushlight.utils._pytree import tree_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from typing import Any
-
-    from rushlight.distributed.fsdp._state import ShardState
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.nn import Module, Parameter
-    from rushlight.optim import Optimizer
 
 __all__ = ["StateDicts"]
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+import rushlight as rl
+from rushlight.nn import Module
 from rushlight.nn.modules.batchnorm import _BatchNorm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import rushlight as rl
-    from rushlight.nn import Module
 
 __all__ = [
     "BackwardPrefetch",

@@ -7,11 +7,14 @@ itself is that of fully_shard.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.distributed import utils
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.fsdp._fully_shard import shard
 from rushlight.distributed.fsdp._options import (
     check_kind,
@@ -46,19 +49,11 @@ from rushlight.distributed.fsdp.api import (
 )
 from rushlight.distributed.fsdp.api import ShardedStateDictConfig as ShardedStateDictConfig
 from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy, wrap_below
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.tensor import DTensor
 from rushlight.distributed.wrapper import clean_items
-from rushlight.nn import Module
+from rushlight.nn import Module, Parameter
 from rushlight.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
-    from rushlight.distributed.process_group import ProcessGroup
-    from rushlight.nn import Parameter
 
 __all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight.amp import GradScaler
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rushlight.amp import GradScaler
 
 __all__ = ["ShardedGradScaler"]
 

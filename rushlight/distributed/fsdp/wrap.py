@@ -7,15 +7,12 @@ below a module, else whether to wrap it.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
 
 from rushlight.nn import Module, ModuleDict, ModuleList, MultiheadAttention
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
-    from typing import Any
-
-    Wrapper = Callable[..., Module]
+Wrapper = Callable[..., Module]
 
 __all__ = [
     "CustomPolicy",

@@ -9,18 +9,15 @@ import os
 import pickle
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from rushlight.distributed.elastic.multiprocessing.errors import record
 from rushlight.distributed.run import Job, parse_args
 from rushlight.multiprocessing import get_context
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.process import BaseProcess
 
 __all__ = ["LaunchConfig", "elastic_launch"]
 

@@ -6,17 +6,14 @@ and all ranks must call backward. They return new tensors instead of filling tho
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.autograd import Function
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.process_group import ProcessGroup
 
 __all__ = [
     "all_gather",

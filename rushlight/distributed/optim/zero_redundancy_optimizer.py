@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import rushlight as rl
+from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import default_group
 from rushlight.distributed.utils import Parcel, in_parcels
 from rushlight.optim import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    import rushlight as rl
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import ParamsT
+from rushlight.optim.optimizer import ParamsT
 
 __all__ = ["ZeroRedundancyOptimizer"]
 

@@ -7,13 +7,11 @@ so nothing is computed twice (Qi et al. 2024, section 2).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from rushlight import Tensor, autograd
 from rushlight.autograd.graph import GradientEdge, Node, get_gradient_edge
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
 
 __all__ = ["SplitBackward"]
 

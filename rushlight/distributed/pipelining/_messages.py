@@ -8,20 +8,15 @@ before the step ends, so ranks that send to each other do not block each other.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
+from rushlight.distributed import Work
 from rushlight.distributed.calls import DTYPE_NUMBERS, DTYPES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.distributed import Work
-    from rushlight.distributed.pipelining.stage import PipelineStage
+from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = ["Messages"]
 

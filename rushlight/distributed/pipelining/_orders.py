@@ -7,15 +7,12 @@ other in a circle. It knows nothing of tensors: stages and microbatches are numb
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import zip_longest
 from typing import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    Orders = dict[int, list["_Action"]]  # by rank
+Orders = dict[int, list["_Action"]]  # by rank
 
 __all__ = [
     "_Action",

@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import copy
 import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, nn
+from rushlight.distributed import ProcessGroup
 from rushlight.distributed.pipelining.stage import PipelineStage
 from rushlight.export import export
 from rushlight.export._calling import Calling, Input
@@ -23,13 +26,6 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.overrides import handle_torch_function, has_torch_function
 from rushlight.utils._pytree import tree_structure
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.distributed import ProcessGroup
 
 __all__ = ["Pipe", "PipeInfo", "SplitPoint", "build_stage", "pipe_split", "pipeline"]
 

@@ -7,6 +7,8 @@ the last. stage.py computes, _messages.py carries, schedules.py has the orders b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -18,14 +20,8 @@ from rushlight.distributed.pipelining.microbatch import (
     merge_chunks,
     split_args_kwargs_into_chunks,
 )
+from rushlight.distributed.pipelining.stage import PipelineStage
 from rushlight.utils._pytree import tree_map_only
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = ["_PipelineSchedule"]
 

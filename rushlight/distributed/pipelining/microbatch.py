@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
+from rushlight import Tensor
 from rushlight.distributed.pipelining import _orders
 from rushlight.distributed.pipelining._orders import _Action, _ComputationType
 from rushlight.distributed.pipelining._step import _PipelineSchedule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.distributed.pipelining.stage import PipelineStage
+from rushlight.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
     "PipelineScheduleMulti",

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight import distributed as dist
+from rushlight.distributed import ProcessGroup
 from rushlight.distributed.fsdp import FSDPModule
 from rushlight.distributed.pipelining._backward import SplitBackward
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.distributed import ProcessGroup
 
 __all__ = ["PipelineStage"]
 

@@ -15,21 +15,16 @@ import struct
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from rushlight.distributed.errors import DistNetworkError
 from rushlight.distributed.mesh import Mesh, channel_of, read_exactly
-from rushlight.distributed.rpc._pickling import copied, read, room_for, written
+from rushlight.distributed.rpc._pickling import Parts, copied, read, room_for, written
+from rushlight.distributed.store import Store
 from rushlight.futures import Future
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.distributed.rpc._pickling import Parts
-    from rushlight.distributed.store import Store
 
 __all__ = ["Agent", "WorkerInfo", "agent", "set_agent"]
 

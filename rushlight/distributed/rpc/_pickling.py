@@ -5,16 +5,13 @@ from __future__ import annotations
 import io
 import pickle
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Parts = Sequence[bytes | memoryview]  # the pickle first
+Parts = Sequence[bytes | memoryview]  # the pickle first
 
 __all__ = ["copied", "room_for", "read", "writing", "written"]
 

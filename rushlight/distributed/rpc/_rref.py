@@ -10,6 +10,8 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.distributed.rpc._agent import WorkerInfo, agent
 from rushlight.distributed.rpc._agent import _is_current_rpc_agent_set as _has_agent
@@ -17,12 +19,7 @@ from rushlight.distributed.rpc._pickling import writing
 from rushlight.distributed.rpc.functions import async_execution
 from rushlight.futures import Future
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Id = tuple[int, int]  # the rank that made it, and a number
+Id = tuple[int, int]  # the rank that made it, and a number
 
 __all__ = ["PyRRef", "RRef", "create_remote", "forget_values"]
 

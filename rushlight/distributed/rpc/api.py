@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from rushlight.distributed.rpc._agent import (
     Agent,
@@ -15,13 +17,7 @@ from rushlight.distributed.rpc._agent import (
 )
 from rushlight.distributed.rpc._rref import RRef, create_remote, forget_values
 from rushlight.distributed.rpc.options import BackendType, TensorPipeRpcBackendOptions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.futures import Future
+from rushlight.futures import Future
 
 __all__ = [
     "get_rpc_timeout",

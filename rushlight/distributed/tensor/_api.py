@@ -12,6 +12,8 @@ records how its gradient moves (_redistribute.py).
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -25,13 +27,7 @@ from rushlight.distributed.tensor._dtensor_spec import (
 from rushlight.distributed.tensor._redistribute import move
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
 from rushlight.nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.utils.hooks import RemovableHandle
+from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["DTensor", "wrap"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -15,12 +17,7 @@ from rushlight.distributed.tensor._rules import LOSSES
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
 from rushlight.utils._pytree import tree_map
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Composite = Callable[[Callable[..., Any], Any, Any], Any]
+Composite = Callable[[Callable[..., Any], Any, Any], Any]
 
 __all__ = ["COMPOSITES"]
 

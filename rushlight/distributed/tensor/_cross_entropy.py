@@ -6,6 +6,8 @@ target's logit adds it: two numbers for each sample travel instead of all logits
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.tensor._api import DTensor, wrap
@@ -13,10 +15,6 @@ from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor._implicit import as_copies, is_implicit
 from rushlight.distributed.tensor._redistribute import move
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["cross_entropy"]
 

@@ -7,28 +7,22 @@ ranks make different things of the same copy, so their gradients of it are adden
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import function_of
 from rushlight.distributed.tensor._api import DTensor, wrap
 from rushlight.distributed.tensor._composites import COMPOSITES
-from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, gradient_placements
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, Placements, gradient_placements
 from rushlight.distributed.tensor._implicit import as_copies, is_implicit
 from rushlight.distributed.tensor._random import RANDOM, first_rank_numbers
 from rushlight.distributed.tensor._redistribute import move
-from rushlight.distributed.tensor._rules import rule_for
+from rushlight.distributed.tensor._rules import Signature, rule_for
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from rushlight.utils._pytree import tensor_leaves, tree_flatten, tree_map, tree_unflatten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.distributed.tensor._dtensor_spec import Placements
-    from rushlight.distributed.tensor._rules import Signature
 
 __all__ = ["Call", "dispatch"]
 

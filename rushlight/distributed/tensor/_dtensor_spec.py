@@ -5,6 +5,7 @@ A dim that several dims of the mesh shard is cut by the first of them, and the p
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import rushlight as rl
@@ -17,11 +18,7 @@ from rushlight.distributed.tensor.placement_types import (
     chunk_sizes,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    Placements = tuple[Placement, ...]
+Placements = tuple[Placement, ...]
 
 __all__ = ["DTensorSpec", "gradient_placements", "normalized"]
 

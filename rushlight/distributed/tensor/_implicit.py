@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rushlight import Tensor
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor._api import DTensor, wrap
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor.placement_types import Replicate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rushlight.distributed.device_mesh import DeviceMesh
 
 __all__ = ["as_copies", "implicit_replication", "is_implicit"]
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rushlight import Tensor
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor._api import DTensor
+from rushlight.distributed.tensor.placement_types import Placement
 from rushlight.utils import _pytree
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
-    from rushlight.distributed.tensor.placement_types import Placement
-
-    Placements = Sequence[Placement] | None  # of one tensor; None for what is no tensor
+Placements = Sequence[Placement] | None  # of one tensor; None for what is no tensor
 
 __all__ = ["local_map"]
 

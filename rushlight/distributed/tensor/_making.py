@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight._signatures import signature
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor._api import DTensor, mesh_of, wrap
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, normalized
 from rushlight.distributed.tensor._redistribute import move
 from rushlight.distributed.tensor.placement_types import Placement, Replicate
 from rushlight.nn import Module, Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
 
 __all__ = [
     "distribute_module",

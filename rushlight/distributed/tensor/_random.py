@@ -6,16 +6,12 @@ process. The other ranks' generators stay as they were.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import rushlight as rl
 from rushlight import distributed as dist
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.device_mesh import DeviceMesh
 
 __all__ = ["RANDOM", "first_rank_numbers"]
 

@@ -7,20 +7,15 @@ So the gradient of every move is a move too.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.autograd import Function
-from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, gradient_placements
+from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, Placements, gradient_placements
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
-    from rushlight.distributed.tensor._dtensor_spec import Placements
 
 __all__ = ["move"]
 

@@ -8,24 +8,22 @@ are addends. _dispatch.py chooses among the labels; ops without a rule see whole
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
 from rushlight._elementwise import elementwise_ops
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor._random import RANDOM
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-    from typing import Any
-
     from rushlight.distributed.tensor._api import DTensor
     from rushlight.distributed.tensor._dispatch import Call
-    from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 
-    Labels = tuple[Hashable, ...]
-    Rule = Callable[[Call], "Signature | None"]
+Labels = tuple[Hashable, ...]
+Rule = Callable[["Call"], "Signature | None"]
 
 __all__ = ["LOSSES", "Signature", "rule_for"]
 

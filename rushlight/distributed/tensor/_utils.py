@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import rushlight as rl
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, normalized
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.distributed.device_mesh import DeviceMesh
-    from rushlight.distributed.tensor.placement_types import Placement
+from rushlight.distributed.tensor.placement_types import Placement
 
 __all__ = ["compute_local_shape_and_global_offset"]
 

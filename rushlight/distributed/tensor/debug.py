@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Any, Self
 
 from rushlight import ops
 from rushlight.distributed.tensor._redistribute import counters
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 __all__ = ["CommDebugMode"]
 

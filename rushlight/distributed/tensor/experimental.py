@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from rushlight.distributed.tensor._implicit import implicit_replication
 from rushlight.distributed.tensor._local_map import local_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
 
 __all__ = ["implicit_replication", "local_map", "register_sharding"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rushlight import nn
 from rushlight.fx._symbolic_trace import Tracer
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 __all__ = ["fuse", "matches_module_pattern", "remove_dropout", "replace_node_module"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import cast
+from typing import Any, cast
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -28,11 +29,6 @@ from rushlight.utils._python_dispatch import (
     _disable_current_modes,
     _get_current_dispatch_mode_stack,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
 __all__ = [
     "ProxyTorchDispatchMode",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import nn
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, format_argument
-from rushlight.utils.graph import Arrow, Box, Graph
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.utils.graph import Kind
+from rushlight.utils.graph import Arrow, Box, Graph, Kind
 
 __all__ = ["DotGraph", "FxGraphDrawer"]
 

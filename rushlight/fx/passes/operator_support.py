@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import rushlight as rl
+from rushlight import nn
+from rushlight.fx.node import Node
 from rushlight.fx.passes.tools_common import CALLABLE_NODE_OPS, get_node_target
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    import rushlight as rl
-    from rushlight import nn
-    from rushlight.fx.node import Node
-
-    Modules = Mapping[str, nn.Module]
-    IsNodeSupported = Callable[[Modules, Node], bool]
+Modules = Mapping[str, nn.Module]
+IsNodeSupported = Callable[[Modules, Node], bool]
 
 __all__ = [
     "OpSupports",

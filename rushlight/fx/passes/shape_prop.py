@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node, map_aggregate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 

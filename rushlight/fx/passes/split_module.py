@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import getitem
+from typing import Any
 
 from rushlight import nn
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, value_at
 from rushlight.fx.node import Node, map_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["Partition", "split_module"]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import Any
 
+from rushlight import nn
 from rushlight.fx._naming import qualified_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from rushlight import nn
-    from rushlight.fx.graph_module import GraphModule
-    from rushlight.fx.node import Node
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
 
 __all__ = [
     "CALLABLE_NODE_OPS",

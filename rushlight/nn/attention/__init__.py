@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import enum
+from contextlib import AbstractContextManager
 
 from rushlight.nn.attention import bias as bias
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import enum
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 

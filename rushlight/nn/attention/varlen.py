@@ -6,15 +6,12 @@ Each sequence runs by itself through scaled_dot_product_attention.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.functional import scaled_dot_product_attention
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
 

@@ -8,17 +8,13 @@ promise. Imported when the first backward hook runs.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.nn.modules._hook_tables import Hook
-    from rushlight.nn.modules._hooks import Hooked
+from rushlight.nn.modules._hook_tables import Hook
+from rushlight.nn.modules._hooks import Hooked
 
 
 class BackwardWatch:

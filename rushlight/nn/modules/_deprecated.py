@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from rushlight.nn.modules.loss import NLLLoss
 from rushlight.nn.modules.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Container", "NLLLoss2d"]
 

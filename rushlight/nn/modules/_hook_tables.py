@@ -7,16 +7,13 @@ key is the id of the handle that removes it, and entries are in calling order.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any
 
 from rushlight.nn.modules._member_dicts import own_dict
 from rushlight.utils.hooks import RemovableHandle
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
     from rushlight.nn.modules._hooks import Hooked
 
 

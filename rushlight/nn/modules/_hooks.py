@@ -1,8 +1,8 @@
 """Functions that run around a module's forward and backward.
 
-Owns hook registration, the call of a module, and the hooks that watch every module. Not here: how
-hooks are kept (_hook_tables.py), tensor hooks, and how backward hooks are spliced into the tape
-(_backward_hooks.py).
+Owns the registration of hooks on one module, and the call of a module. Not here: hooks that watch
+every module (_global_hooks.py), how hooks are kept (_hook_tables.py), tensor hooks, and how
+backward hooks are spliced into the tape (_backward_hooks.py).
 Invariant: `_hooks` is None on a module without hooks unless some hook watches every module, so the
 common call costs one attribute test before it goes to forward.
 """
@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from rushlight import _C
 from rushlight.nn.modules._hook_tables import Hook, HookTable, HookView, HookWithoutModule
 from rushlight.nn.modules._member_dicts import own_dict
 from rushlight.nn.modules._members import Members
+from rushlight.utils.hooks import RemovableHandle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections import OrderedDict
-    from collections.abc import Callable
-    from typing import Any, ParamSpec, Protocol, TypeVar
-
-    from rushlight.utils.hooks import RemovableHandle
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
 
-if TYPE_CHECKING:
-    P = ParamSpec("P")
-    R = TypeVar("R", covariant=True)
+class _Forwards(Protocol[P, R]):
+    """A module as type checkers see it in a call."""
 
-    class _Forwards(Protocol[P, R]):
-        """A module as type checkers see it in a call."""
-
-        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Hooked(Members):
@@ -210,7 +205,7 @@ class Hooked(Members):
             >>> x.grad.item()
             6.0
         """
-        _refuse_mixing(self._own_hooks().backward_node, "a single Module")
+        refuse_mixing(self._own_hooks().backward_node, "a single Module")
         return self._own_hooks().add("backward", Hook(hook), prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -229,7 +224,7 @@ class Hooked(Members):
             >>> layer = torch.nn.ReLU()
             >>> handle = layer.register_backward_hook(lambda module, grad_input, grad_output: None)
         """
-        _refuse_mixing(self._own_hooks().backward, "a single Module")
+        refuse_mixing(self._own_hooks().backward, "a single Module")
         return self._own_hooks().add("backward_node", Hook(hook))
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -396,7 +391,8 @@ def _warn_of_missing(gradients: str, why: str) -> None:
     )
 
 
-def _refuse_mixing(others: OrderedDict[int, Hook], where: str) -> None:
+def refuse_mixing(others: OrderedDict[int, Hook], where: str) -> None:
+    """Raises RuntimeError where there are backward hooks of the other kind."""
     if others:
         raise RuntimeError(
             f"Cannot use both regular backward hooks and full backward hooks on {where}. "
@@ -429,102 +425,3 @@ def _run_forward_hook(
     inputs = (args, kwargs) if hook.takes_kwargs else (args,)
     changed = hook(module, *inputs, result)
     return result if changed is None else changed
-
-
-def _all_modules() -> HookTable:
-    if Hooked._hooks is None:
-        Hooked._hooks = HookTable()
-    return Hooked._hooks
-
-
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Runs hook(module, args) before the forward of every module in the process.
-
-    Returns:
-        A handle whose remove() undoes the registration.
-
-    Example:
-        >>> from rushlight.nn.modules.module import register_module_forward_pre_hook
-        >>> def announce(module, args):
-        ...     print("entering", module)
-        >>> with register_module_forward_pre_hook(announce):
-        ...     y = torch.nn.ReLU()(torch.zeros(1))
-        entering ReLU()
-    """
-    return _all_modules().add("forward_pre", Hook(hook))
-
-
-def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-) -> RemovableHandle:
-    """Runs hook(module, args, output) after the forward of every module in the process.
-
-    Args:
-        hook: what it returns, unless None, replaces the output. With with_kwargs it is called as
-            hook(module, args, kwargs, output).
-        with_kwargs: whether the hook sees keyword arguments.
-        always_call: whether to run even if forward or another hook raises.
-
-    Returns:
-        A handle whose remove() undoes the registration.
-
-    Example:
-        >>> from rushlight.nn.modules.module import register_module_forward_hook
-        >>> def announce(module, args, output):
-        ...     print(type(module).__name__, tuple(output.shape))
-        >>> with register_module_forward_hook(announce):
-        ...     y = torch.nn.Linear(2, 3)(torch.zeros(4, 2))
-        Linear (4, 3)
-    """
-    return _all_modules().add("forward", Hook(hook, with_kwargs, always_call))
-
-
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Runs hook(module, grad_output) before the backward of every module in the process.
-
-    Returns:
-        A handle whose remove() undoes the registration.
-
-    Example:
-        >>> from rushlight.nn.modules.module import register_module_full_backward_pre_hook
-        >>> x = torch.ones(1, requires_grad=True)
-        >>> with register_module_full_backward_pre_hook(lambda module, grad: (grad[0] * 3,)):
-        ...     torch.nn.ReLU()(x).backward()
-        >>> x.grad.item()
-        3.0
-    """
-    return _all_modules().add("backward_pre", Hook(hook))
-
-
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Runs hook(module, grad_input, grad_output) after the backward of every module.
-
-    Returns:
-        A handle whose remove() undoes the registration.
-
-    Example:
-        >>> from rushlight.nn.modules.module import register_module_full_backward_hook
-        >>> def announce(module, grad_input, grad_output):
-        ...     print(module, grad_input[0].tolist())
-        >>> x = torch.ones(1, requires_grad=True)
-        >>> with register_module_full_backward_hook(announce):
-        ...     torch.nn.ReLU()(x).backward()
-        ReLU() [1.0]
-    """
-    _refuse_mixing(_all_modules().backward_node, "all modules")
-    return _all_modules().add("backward", Hook(hook))
-
-
-def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Runs hook(module, grad_input, grad_output) for every module; see register_backward_hook.
-
-    Returns:
-        A handle whose remove() undoes the registration.
-
-    Example:
-        >>> from rushlight.nn.modules.module import register_module_backward_hook
-        >>> handle = register_module_backward_hook(lambda module, grad_input, grad_output: None)
-        >>> handle.remove()
-    """
-    _refuse_mixing(_all_modules().backward, "all modules")
-    return _all_modules().add("backward_node", Hook(hook))

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight import _C
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 # Note [Members]
 #

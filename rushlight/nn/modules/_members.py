@@ -7,6 +7,8 @@ become attributes, which is in _member_dicts.py.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from rushlight import _C, Tensor
 from rushlight.nn.modules import _registration_hooks
@@ -26,11 +28,7 @@ from rushlight.nn.modules._member_dicts import (
 )
 from rushlight.nn.parameter import Buffer, Parameter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
     from rushlight.nn.modules.module import Module
 
 _HOOKS = {

@@ -7,14 +7,11 @@ counted where a module calls it, whatever it is made of; all others cost nothing
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.overrides import TorchFunctionMode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def _linear(result: Any, input: Tensor, weight: Tensor, *rest: Any) -> int:

@@ -7,15 +7,12 @@ Owns the hooks and running them; _members.py says when. Not called for what is p
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.utils.hooks import RemovableHandle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Hooks = OrderedDict[int, Callable[..., Any]]
+Hooks = OrderedDict[int, Callable[..., Any]]
 
 parameter_hooks: Hooks = OrderedDict()
 buffer_hooks: Hooks = OrderedDict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -12,10 +13,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["RNNBase"]
 
@@ -274,28 +271,39 @@ class RNNBase(Module):
         self, input: Tensor | PackedSequence, states: tuple[Tensor, ...] | None
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
         """Output and last states; those of an LSTM are the hidden state and the cells."""
-        name = type(self).__name__
-        batch_sizes = order = places = None
-        batch_dim, batched = 0 if self.batch_first else 1, True
         if isinstance(input, PackedSequence):
             data, batch_sizes, order, places = input
-        else:
-            data = input
-            if data.dim() not in (2, 3):
-                raise ValueError(
-                    f"{name}: Expected input to be 2D or 3D, got {data.dim()}D instead."
+            output, last = self._run_op(data, batch_sizes, states, order)
+            last = self.permute_hidden(last, places)
+            return PackedSequence(output, batch_sizes, order, places), last
+        self._check_ranks(input, states)
+        if input.dim() == 3:
+            return self._run_op(input, None, states)
+        batch_dim = 0 if self.batch_first else 1
+        states = states and tuple(state.unsqueeze(1) for state in states)
+        output, last = self._run_op(input.unsqueeze(batch_dim), None, states)
+        return output.squeeze(batch_dim), tuple(state.squeeze(1) for state in last)
+
+    def _check_ranks(self, input: Tensor, states: tuple[Tensor, ...] | None) -> None:
+        name, rank = type(self).__name__, input.dim()
+        if rank not in (2, 3):
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {rank}D instead.")
+        for state in states or ():
+            if state.dim() != rank:
+                kind = "batched" if rank == 3 else "unbatched"
+                raise RuntimeError(
+                    f"{name}: For {kind} {rank}-D input, hx should also be {rank}-D but got "
+                    f"{state.dim()}-D tensor."
                 )
-            batched = data.dim() == 3
-            for state in states or ():
-                if state.dim() != data.dim():
-                    kind = "batched" if batched else "unbatched"
-                    raise RuntimeError(
-                        f"{name}: For {kind} {data.dim()}-D input, hx should also be "
-                        f"{data.dim()}-D but got {state.dim()}-D tensor."
-                    )
-            if not batched:
-                data = data.unsqueeze(batch_dim)
-                states = states and tuple(state.unsqueeze(1) for state in states)
+
+    def _run_op(
+        self,
+        data: Tensor,
+        batch_sizes: Tensor | None,
+        states: tuple[Tensor, ...] | None,
+        order: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The same for a batch of samples, or for packed rows; `order` is that of the samples."""
         if states is None:
             self.check_input(data, batch_sizes)
             hx = data.new_zeros(self.get_expected_hidden_size(data, batch_sizes))
@@ -304,11 +312,9 @@ class RNNBase(Module):
         else:
             hx = self.permute_hidden(states if self.mode == "LSTM" else states[0], order)
             self.check_forward_args(data, hx, batch_sizes)
-
-        op = _MODES[self.mode][1]
         inputs = (data,) if batch_sizes is None else (data, batch_sizes)
         layout = (self.batch_first,) if batch_sizes is None else ()
-        output, *last = op(
+        output, *last = _MODES[self.mode][1](
             *inputs,
             hx,
             self._flat_weights,
@@ -319,9 +325,4 @@ class RNNBase(Module):
             self.bidirectional,
             *layout,
         )
-        if batch_sizes is not None:
-            last = self.permute_hidden(tuple(last), places)
-            return PackedSequence(output, batch_sizes, order, places), last
-        if not batched:
-            output, last = output.squeeze(batch_dim), [state.squeeze(1) for state in last]
         return output, tuple(last)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair, _single, _triple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    Sizes = int | tuple[int, ...]
+Sizes = int | tuple[int, ...]
 
 __all__ = [
     "FractionalMaxPool2d",
@@ -118,8 +116,7 @@ class LPPool3d(_LPPoolNd):
 
 class _FractionalMaxPoolNd(Module):
     # Spreads one number over the dimensions; set by each subclass.
-    if TYPE_CHECKING:
-        _ntuple: Callable[[Any], tuple[Any, ...]]
+    _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
         self,
@@ -218,8 +215,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 class _MaxUnpoolNd(Module):
     # Spreads one number over the dimensions; set by each subclass.
-    if TYPE_CHECKING:
-        _ntuple: Callable[[Any], tuple[Any, ...]]
+    _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()

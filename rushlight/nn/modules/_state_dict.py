@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict, namedtuple
+from collections.abc import Mapping
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._hooks import Hooked
 from rushlight.nn.parameter import Parameter, is_lazy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 

@@ -6,15 +6,14 @@ Invariant: summarizing leaves modes, gradients and buffers of the module as they
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._multiply_adds import MultiplyAdds
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
     from rushlight.nn.modules.module import Module
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")

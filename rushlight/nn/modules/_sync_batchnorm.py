@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
 from rushlight.autograd.function import Function, once_differentiable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["SyncedBatchNorm", "joint_statistics"]
 

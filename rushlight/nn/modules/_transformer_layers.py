@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
@@ -11,12 +14,7 @@ from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Activation = str | Callable[[Tensor], Tensor]
+Activation = str | Callable[[Tensor], Tensor]
 
 __all__ = ["TransformerDecoderLayer", "TransformerEncoderLayer"]
 

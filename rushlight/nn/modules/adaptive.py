@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import namedtuple
+from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight import device as Device
+from rushlight import dtype as DType
 from rushlight.nn import functional as F
 from rushlight.nn.modules.container import ModuleList, Sequential
 from rushlight.nn.modules.linear import Linear
 from rushlight.nn.modules.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight import device as Device
-    from rushlight import dtype as DType
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 

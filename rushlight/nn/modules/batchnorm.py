@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, _later
@@ -11,10 +12,6 @@ from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict as OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
 
 from rushlight import _later
 from rushlight.nn.modules.module import Module, _addindent
 from rushlight.nn.parameter import Parameter as Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, Self
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 

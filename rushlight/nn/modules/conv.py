@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, _later
@@ -17,11 +19,6 @@ from rushlight.nn.modules.utils import (
     check_sizes,
 )
 from rushlight.nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 __all__ = [
     "Conv1d",
@@ -44,8 +41,7 @@ class _ConvNd(Module):
     transposed = False
     bias: Parameter | None
     # Spreads one number over the dimensions; set by each subclass.
-    if TYPE_CHECKING:
-        _ntuple: Callable[[Any], tuple[Any, ...]]
+    _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
         self,

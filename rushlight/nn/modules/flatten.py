@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rushlight import Tensor
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import check_sizes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Flatten", "Unflatten"]
 

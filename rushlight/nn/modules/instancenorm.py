@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
-from rushlight import _later
+import rushlight as rl
+from rushlight import Tensor, _later
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _NormBase
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    import rushlight as rl
-    from rushlight import Tensor
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 

@@ -6,16 +6,13 @@ all shapes are known. The layers are in _lazy_layers.py.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from typing import Any
+
 import rushlight as rl
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import is_lazy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections import OrderedDict
-    from typing import Any
-
-    from rushlight.utils.hooks import RemovableHandle
+from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["LazyModuleMixin"]
 
@@ -42,9 +39,8 @@ class LazyModuleMixin(Module):
     """
 
     cls_to_become: type[Module] | None = None
-    if TYPE_CHECKING:
-        _load_hook: RemovableHandle
-        _initialize_hook: RemovableHandle
+    _load_hook: RemovableHandle
+    _initialize_hook: RemovableHandle
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -7,14 +7,12 @@ size_average and reduce they are taken too, with its warning. margin.py has the 
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor, _later
 from rushlight.nn import _reduction as _Reduction
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "BCELoss",

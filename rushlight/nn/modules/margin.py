@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.distance import PairwiseDistance
 from rushlight.nn.modules.loss import _Loss, _WeightedLoss
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "CosineEmbeddingLoss",

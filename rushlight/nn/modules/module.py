@@ -6,13 +6,16 @@ call itself in _hooks.py, saving and loading in _state_dict.py; each is a base o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.__future__ import get_overwrite_module_params_on_conversion
 from rushlight._parts import name_after
 from rushlight._target import read_target
 from rushlight.nn.modules import _registration_hooks
-from rushlight.nn.modules._hooks import (
+from rushlight.nn.modules._global_hooks import (
     register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -31,11 +34,7 @@ from rushlight.nn.modules._state_dict import Stateful
 from rushlight.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
 from rushlight.nn.parameter import Parameter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
-
     from rushlight.nn.modules._summary import ModuleSummary
 
 __all__ = [

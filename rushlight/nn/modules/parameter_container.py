@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn, Self
 
 from rushlight import Tensor
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, NoReturn, Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules._special_pooling import (
@@ -20,10 +22,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _pair as _pair
 from rushlight.nn.modules.utils import _single
 from rushlight.nn.modules.utils import _triple as _triple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "AdaptiveAvgPool1d",

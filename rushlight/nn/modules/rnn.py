@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, overload
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._rnn_base import RNNBase
@@ -9,10 +11,6 @@ from rushlight.nn.modules._rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellB
 from rushlight.nn.modules.module import Module as Module
 from rushlight.nn.parameter import Parameter as Parameter
 from rushlight.nn.utils.rnn import PackedSequence
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import overload
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

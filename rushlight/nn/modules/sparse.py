@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
@@ -9,10 +11,6 @@ from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

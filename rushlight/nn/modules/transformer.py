@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -26,12 +28,7 @@ from rushlight.nn.modules.linear import Linear as Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Activation = str | Callable[[Tensor], Tensor]
+Activation = str | Callable[[Tensor], Tensor]
 
 __all__ = [
     "Transformer",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor
 from rushlight.nn.parallel import comm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight import Tensor
 
 __all__ = ["Broadcast", "Gather", "Scatter"]
 

@@ -9,6 +9,8 @@ Invariant: all processes have the same buckets and reduce them in the order of t
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -16,13 +18,7 @@ from rushlight import distributed as dist
 from rushlight.distributed.grad_bucket import GradBucket, lay_out
 from rushlight.futures import Future
 from rushlight.nn.parallel._sparse_sum import sum_sparse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from rushlight.utils.hooks import RemovableHandle
+from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["DelayedReduction", "Reducer"]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
+from rushlight import Tensor
 from rushlight import distributed as dist
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
 
 __all__ = ["sum_sparse"]
 

@@ -6,15 +6,14 @@ sides of that are here. What the others do in between is in distributed.py.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import rushlight as rl
 from rushlight import distributed as dist
 from rushlight.distributed import utils
 from rushlight.distributed.algorithms.join import JoinHook
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 

@@ -5,18 +5,13 @@ Each is made of ordinary operations, so gradients flow through all that has no `
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import rushlight as rl
-from rushlight import cuda
+from rushlight import Tensor, cuda
 from rushlight.cuda._device import gpu_index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from rushlight import Tensor
 
 __all__ = [
     "broadcast",

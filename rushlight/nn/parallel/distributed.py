@@ -10,31 +10,25 @@ import contextlib
 import dataclasses
 import functools
 import warnings
-from typing import Generic, TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.autograd.profiler import record_function
-from rushlight.distributed import utils
+from rushlight.distributed import GradBucket, utils
 from rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks import _compress_hook
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.groups import default_group
 from rushlight.func import functional_call
+from rushlight.futures import Future
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.sparse import Embedding, EmbeddingBag
 from rushlight.nn.parallel._reducer import DelayedReduction, Reducer
 from rushlight.nn.parallel._uneven_inputs import StandIn, anyone_averages, last_rank
 from rushlight.nn.parameter import UninitializedBuffer, UninitializedParameter
 from rushlight.utils._pytree import tree_leaves, tree_map
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-    from typing import Any
-
-    from rushlight.distributed import GradBucket
-    from rushlight.futures import Future
 
 __all__ = ["DistributedDataParallel"]
 

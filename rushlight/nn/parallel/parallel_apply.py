@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, cuda
 from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.cuda._device import gpu_index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.module import Module
 
 __all__ = ["get_a_var", "parallel_apply"]
 

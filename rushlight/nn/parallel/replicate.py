@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
+import rushlight as rl
+from rushlight import Tensor
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parallel import comm
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TypeVar
-
-    import rushlight as rl
-    from rushlight import Tensor
-
-    T = TypeVar("T", bound=Module)
+T = TypeVar("T", bound=Module)
 
 __all__ = ["replicate"]
 

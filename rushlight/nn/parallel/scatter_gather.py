@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.nn.parallel import comm
 from rushlight.utils._pytree import is_namedtuple_instance
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 

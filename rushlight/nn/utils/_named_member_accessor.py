@@ -5,11 +5,9 @@ Owns the swap of one tensor; swaps by dotted paths are func.functional_call's.
 
 from __future__ import annotations
 
-from rushlight import Tensor, nn
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rushlight import Tensor, nn
 
 __all__ = ["swap_tensor"]
 

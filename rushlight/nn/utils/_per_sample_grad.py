@@ -7,20 +7,16 @@ added to its gradient: vmap of the gradient of the layer's function at one sampl
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.autograd import Function
 from rushlight.func import functional_call, vjp, vmap
+from rushlight.nn import Module
 from rushlight.nn import functional as F
 from rushlight.utils import _pytree as pytree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.nn import Module
 
 __all__ = ["ExpandedWeight", "call_for_per_sample_grads"]
 

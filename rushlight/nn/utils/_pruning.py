@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules.module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 
 class BasePruningMethod(ABC):

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
+from typing import Any, TypeVar
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.nn.modules.batchnorm import _BatchNorm
+from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    from rushlight.nn.modules.batchnorm import _BatchNorm
-    from rushlight.nn.modules.module import Module
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 __all__ = [
     "fuse_conv_bn_eval",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from rushlight.nn.modules.module import Module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 __all__ = ["skip_init"]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import rushlight as rl
 from rushlight.nn.modules.conv import _ConvNd
+from rushlight.nn.modules.module import Module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    import rushlight as rl
-    from rushlight.nn.modules.module import Module
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._dims import wrapped_dim
@@ -9,10 +11,6 @@ from rushlight.nn import functional as F
 from rushlight.nn.modules.conv import _ConvTransposeNd
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils import parametrize
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import rushlight as rl
 from rushlight import Tensor
@@ -20,11 +21,7 @@ from rushlight.nn.utils._pruning import (
 )
 from rushlight.nn.utils.convert_parameters import parameters_to_vector
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 __all__ = [
     "BasePruningMethod",

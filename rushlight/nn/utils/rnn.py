@@ -6,24 +6,11 @@ sequences first. So every step is one block of rows, and nothing is computed for
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self
+
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, NamedTuple, Self
-
-    class _Parts(NamedTuple):
-        data: Tensor
-        batch_sizes: Tensor
-        sorted_indices: Tensor | None
-        unsorted_indices: Tensor | None
-
-else:
-    from collections import namedtuple
-
-    _Parts = namedtuple("_Parts", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
 
 __all__ = [
     "PackedSequence",
@@ -35,6 +22,13 @@ __all__ = [
     "unpack_sequence",
     "unpad_sequence",
 ]
+
+
+class _Parts(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(_Parts):

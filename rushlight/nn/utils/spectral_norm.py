@@ -5,6 +5,8 @@ Files that it wrote before version 1 have the divided weight in place of the vec
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._hook_tables import HookView
@@ -19,11 +21,7 @@ from rushlight.nn.utils.parametrizations import (
 )
 from rushlight.nn.utils.weight_norm import hook_of, refuse_uninitialized
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=Module)
 
 __all__ = [
     "SpectralNorm",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from rushlight import Tensor
+
 if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
     from rushlight.nn.modules.module import Module
 
 __all__ = ["functional_call"]

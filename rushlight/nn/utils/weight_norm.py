@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, Protocol, TypeVar
 
 import rushlight as rl
 from rushlight import Tensor
@@ -10,15 +11,13 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.parametrizations import normalized
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Protocol, TypeVar
 
-    class _Norm(Protocol):
-        name: str
+class _Norm(Protocol):
+    name: str
 
-    M = TypeVar("M", bound=Module)
-    H = TypeVar("H", bound=_Norm)
+
+M = TypeVar("M", bound=Module)
+H = TypeVar("H", bound=_Norm)
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._pointwise import clamp
 from rushlight.onnx._ops._table import TABLE, converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @converts("relu")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._shape import flat
 from rushlight.onnx._ops._table import converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _dtype(g: Builder) -> rl.dtype:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._activation import softplus
 from rushlight.onnx._ops._pointwise import clamp_min
 from rushlight.onnx._ops._table import converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _reduced(g: Builder, loss: Value, reduction: str, weight: Value | None = None) -> Value:

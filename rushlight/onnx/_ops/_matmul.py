@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._pointwise import maximum, promoted
 from rushlight.onnx._ops._shape import repeat_interleave
 from rushlight.onnx._ops._table import converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @converts("linear")

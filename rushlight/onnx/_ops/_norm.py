@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._table import converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _filled(g: Builder, count: Any, number: float, dtype: rl.dtype) -> Value:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._table import TABLE, converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["floating", "promoted"]
 

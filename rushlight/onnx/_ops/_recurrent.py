@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._table import TABLE, converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 # The gates in ONNX's order, as their places in ours.
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._pointwise import floating, maximum, minimum
 from rushlight.onnx._ops._table import TABLE, converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def _dims(value: Value, dim: Any) -> list[int] | None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import rushlight as rl
 from rushlight.onnx._builder import Builder, Value
 from rushlight.onnx._ops._table import converts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @converts("_interpolate")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterable
 
 from rushlight.utils.benchmark._measurement import (
     Measurement,
@@ -12,10 +13,6 @@ from rushlight.utils.benchmark._measurement import (
     trim_sigfig,
     unit_to_english,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["Colorize", "Compare"]
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import statistics
 import textwrap
 import timeit
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import rushlight as rl
 from rushlight.utils.benchmark._measurement import Measurement, TaskSpec, set_torch_threads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
 
 __all__ = ["Timer", "timer"]
 

@@ -1,5 +1,7 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
+from typing import TYPE_CHECKING
+
 from rushlight import _later
 from rushlight.utils.data import _utils as _utils
 from rushlight.utils.data._utils.collate import default_collate, default_convert
@@ -26,7 +28,6 @@ from rushlight.utils.data.sampler import (
 )
 from rushlight.utils.data.worker_info import get_worker_info
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.utils.data.datapipes._decorator import (
         argument_validation,

@@ -13,7 +13,7 @@ import os
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import rushlight as rl
 from rushlight import _C, Generator
@@ -25,7 +25,6 @@ from rushlight.utils.data.dataset import IterableDataset, is_pipe
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from rushlight.utils.data.worker_info import get_worker_info as get_worker_info
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
 

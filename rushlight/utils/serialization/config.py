@@ -9,8 +9,8 @@ Example:
 from __future__ import annotations
 
 import mmap as mmap_module
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.serialization import LoadEndianness
 

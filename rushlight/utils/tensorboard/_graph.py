@@ -5,17 +5,14 @@ An op stands in the group of the module whose parameters it uses.
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.json_format import ParseDict
 from tensorboardX.proto.graph_pb2 import GraphDef  # pyright: ignore[reportAttributeAccessIssue]
 
+from rushlight import nn
 from rushlight.export._program import record_program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import nn
-    from rushlight.fx.node import Node
+from rushlight.fx.node import Node
 
 
 def graph_of(model: nn.Module, inputs: Any) -> GraphDef:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import _C, Tensor, nn
 from rushlight.utils._pytree import tree_map
@@ -14,10 +16,6 @@ except ImportError:
         "utils.tensorboard: needs the package tensorboardX. Install it: pip install tensorboardX"
     ) from None
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["SummaryWriter"]
 

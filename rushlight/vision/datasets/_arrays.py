@@ -10,18 +10,14 @@ import bz2
 import csv
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from rushlight.vision.datasets._files import DownloadableDataset, Source, read_mat, told_with_path
 from rushlight.vision.datasets.utils import verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 class SVHN(DownloadableDataset):

@@ -13,10 +13,7 @@ from pathlib import Path
 from rushlight.vision.datasets._files import LabeledFiles, Source, read_lines, told_with_path
 from rushlight.vision.datasets.folder import default_loader
 from rushlight.vision.datasets.utils import download_url
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
+from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class Flickr8kParser(HTMLParser):

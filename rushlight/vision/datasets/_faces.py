@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rushlight as rl
+from rushlight import Tensor
 from rushlight.vision.datasets._files import (
     DownloadableDataset,
     Source,
@@ -21,13 +22,7 @@ from rushlight.vision.datasets._files import (
 )
 from rushlight.vision.datasets.folder import default_loader, read_image
 from rushlight.vision.datasets.utils import verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
+from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class _Table(NamedTuple):

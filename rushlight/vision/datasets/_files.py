@@ -7,7 +7,9 @@ A data set says `_sources` and `_needs`, calls _prepare, and lists its samples.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.error import URLError
 
 from rushlight.vision.datasets.folder import default_loader
@@ -17,17 +19,10 @@ from rushlight.vision.datasets.utils import (
     extract_archive,
     name_in,
 )
-from rushlight.vision.datasets.vision import VisionDataset
+from rushlight.vision.datasets.vision import AnyPath, Loader, Transform, VisionDataset
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
-
-    # A folder or file below the root, or a file and its MD5.
-    Need = str | tuple[str, str | None]
+# A folder or file below the root, or a file and its MD5.
+Need = str | tuple[str, str | None]
 
 
 @dataclass(frozen=True)

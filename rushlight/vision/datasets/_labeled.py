@@ -10,6 +10,7 @@ import csv
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from rushlight.vision.datasets._files import LabeledFiles, Source, read_lines, read_mat
 from rushlight.vision.datasets.folder import (
@@ -20,12 +21,7 @@ from rushlight.vision.datasets.folder import (
     read_image,
 )
 from rushlight.vision.datasets.utils import list_dir, list_files, verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
+from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class Food101(LabeledFiles):

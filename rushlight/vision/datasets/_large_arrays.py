@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 import rushlight as rl
+from rushlight import Tensor
 from rushlight.vision.datasets._files import (
     DownloadableDataset,
     Source,
@@ -21,13 +23,7 @@ from rushlight.vision.datasets._files import (
 )
 from rushlight.vision.datasets.folder import read_image
 from rushlight.vision.datasets.utils import verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 class MovingMNIST(DownloadableDataset):

@@ -10,6 +10,7 @@ import os
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,7 @@ import rushlight as rl
 from rushlight.vision.datasets._png import read_png16
 from rushlight.vision.datasets.folder import default_loader
 from rushlight.vision.datasets.utils import verify_str_arg
-from rushlight.vision.datasets.vision import VisionDataset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
+from rushlight.vision.datasets.vision import AnyPath, Loader, Transform, VisionDataset
 
 
 def read_flo(path: AnyPath) -> np.ndarray:

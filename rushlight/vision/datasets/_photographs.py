@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rushlight.vision.datasets._files import (
     DownloadableDataset,
@@ -25,13 +27,7 @@ from rushlight.vision.datasets.utils import (
     list_files,
     verify_str_arg,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
+from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class _DownloadableFolder(DownloadableDataset, ImageFolder):

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PIXEL = 6  # bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -31,13 +31,7 @@ from rushlight.vision.datasets.utils import (
     list_files,
     verify_str_arg,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
-
+from rushlight.vision.datasets.vision import AnyPath, Transform
 
 _YEARS = (  # year, part of the name of the archive, its MD5
     ("2012", "trainval_11-May-2012", "6cd6e144f989b92b3379bac3b3de84fd"),

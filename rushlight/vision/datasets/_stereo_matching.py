@@ -11,6 +11,7 @@ import json
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,9 @@ from rushlight.vision.datasets._files import Source
 from rushlight.vision.datasets._optical_flow import listed, read_pfm
 from rushlight.vision.datasets.folder import read_image
 from rushlight.vision.datasets.utils import verify_str_arg
-from rushlight.vision.datasets.vision import VisionDataset
+from rushlight.vision.datasets.vision import AnyPath, Transform, VisionDataset
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Disparity = tuple[np.ndarray | None, np.ndarray | None]
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+Disparity = tuple[np.ndarray | None, np.ndarray | None]
 
 
 class StereoMatchingDataset(VisionDataset):

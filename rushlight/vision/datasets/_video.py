@@ -9,19 +9,14 @@ from __future__ import annotations
 import csv
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from rushlight.vision.datasets._files import Source, read_lines
 from rushlight.vision.datasets.folder import find_classes, make_dataset
 from rushlight.vision.datasets.utils import verify_str_arg
 from rushlight.vision.datasets.video_utils import VideoClips
-from rushlight.vision.datasets.vision import VisionDataset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform, VisionDataset
 
 
 class _Clips(VisionDataset):

@@ -6,19 +6,15 @@ Owns what each data set's targets mean; how tensors carry that is tv_tensors' ma
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import copy
 from importlib import import_module
+from typing import Any
 
 import rushlight as rl
 from rushlight.vision import datasets, tv_tensors
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Wrap = Callable[[int, tuple[Any, ...]], tuple[Any, ...]]
+Wrap = Callable[[int, tuple[Any, ...]], tuple[Any, ...]]
 
 __all__ = ["wrap_dataset_for_transforms_v2"]
 

@@ -10,18 +10,14 @@ from __future__ import annotations
 import math
 import os
 from pickle import UnpicklingError
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from rushlight._checkpoint.unpickling import read_pickle
 from rushlight.vision.datasets._files import DownloadableDataset, Source
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["CIFAR10", "CIFAR100"]
 

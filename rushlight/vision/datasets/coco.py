@@ -6,17 +6,13 @@ Owns nothing of the format: pycocotools reads it.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from rushlight.vision.datasets.folder import read_image
-from rushlight.vision.datasets.vision import VisionDataset
+from rushlight.vision.datasets.vision import AnyPath, Transform, VisionDataset
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from PIL import Image
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["CocoCaptions", "CocoDetection"]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
-from rushlight.vision.datasets.vision import VisionDataset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import Transform
+from rushlight.vision.datasets.vision import Transform, VisionDataset
 
 __all__ = ["FakeData"]
 

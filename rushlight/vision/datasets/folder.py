@@ -7,18 +7,12 @@ their files closed; what cannot be read is named in the error.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
-from rushlight.vision.datasets.vision import VisionDataset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
-
+from rushlight.vision.datasets.vision import AnyPath, Transform, VisionDataset
 
 __all__ = [
     "IMG_EXTENSIONS",

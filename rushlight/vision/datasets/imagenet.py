@@ -8,18 +8,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from typing import Any
 
 import rushlight as rl
 from rushlight.vision.datasets._files import read_lines, read_mat
 from rushlight.vision.datasets.folder import ImageFolder
 from rushlight.vision.datasets.utils import check_integrity, extract_archive, verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath
-
+from rushlight.vision.datasets.vision import AnyPath
 
 __all__ = [
     "ImageNet",

@@ -7,17 +7,13 @@ Owns how the names of the folders are taken apart: "00012_Animalia_..._genus_spe
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.vision.datasets._files import DownloadableDataset, Source, one_or_tuple
 from rushlight.vision.datasets.folder import read_image
 from rushlight.vision.datasets.utils import list_dir, verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["INaturalist"]
 

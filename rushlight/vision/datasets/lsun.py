@@ -10,18 +10,13 @@ import bisect
 import io
 import itertools
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from PIL import Image
 
 from rushlight.vision.datasets.utils import iterable_to_str, verify_str_arg
-from rushlight.vision.datasets.vision import VisionDataset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform, VisionDataset
 
 __all__ = ["LSUN", "LSUNClass"]
 

@@ -13,20 +13,16 @@ import shutil
 import string
 import struct
 import warnings
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 import rushlight as rl
+from rushlight import Tensor
 from rushlight.vision.datasets._files import DownloadableDataset, Source
 from rushlight.vision.datasets.utils import extract_archive, verify_str_arg
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.vision.datasets.vision import AnyPath, Transform
+from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = [
     "EMNIST",

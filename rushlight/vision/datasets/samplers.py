@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import rushlight as rl
 from rushlight.utils.data import Sampler
 from rushlight.vision.datasets.video_utils import VideoClips
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 __all__ = ["DistributedSampler", "RandomClipSampler", "UniformClipSampler"]
 

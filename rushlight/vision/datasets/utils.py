@@ -9,20 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
+from email.message import Message
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlparse
 
 from rushlight._download import fetch
 from rushlight._unpack import decompress, kind_of, unpack
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from email.message import Message
-    from typing import Any
-
-    from rushlight.vision.datasets.vision import AnyPath
-
+from rushlight.vision.datasets.vision import AnyPath
 
 __all__ = [
     "calculate_md5",

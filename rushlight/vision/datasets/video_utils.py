@@ -8,14 +8,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import warnings
+from typing import Any
 
 import rushlight as rl
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight import Tensor
+from rushlight import Tensor
 
 __all__ = ["VideoClips", "unfold"]
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rushlight.utils.data import Dataset
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    # What the arguments of data sets are.
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
-    Loader = Callable[..., Any]
+# What the arguments of data sets are.
+AnyPath = str | Path
+Transform = Callable[..., Any] | None
+Loader = Callable[..., Any]
 
 __all__ = ["StandardTransform", "VisionDataset"]
 

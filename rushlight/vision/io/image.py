@@ -6,18 +6,15 @@ Encoded data are 1-D tensors of bytes, as they stand in the file.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.vision._pillow import pillow
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 
 class ImageReadMode(Enum):

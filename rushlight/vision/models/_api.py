@@ -15,15 +15,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Optional, TypeVar, get_args
+from types import ModuleType
+from typing import Any, Optional, Self, TypeVar, get_args
 
 from rushlight import nn
 from rushlight.vision.models._utils import _ovewrite_named_param, handle_legacy_interface
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Self
 
 __all__ = [
     "Weights",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from rushlight import nn
+from collections.abc import Iterable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from rushlight import nn
 
 
 class OlderNames(nn.Module):

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.nn import functional as F
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    MakeLayer = Callable[..., nn.Module]
+MakeLayer = Callable[..., nn.Module]
 
 __all__ = [
     "MLP",

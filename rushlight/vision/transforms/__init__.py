@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rushlight import _later
 from rushlight.vision.transforms.autoaugment import (
     AugMix,
@@ -49,7 +51,6 @@ from rushlight.vision.transforms.transforms import (
     ToTensor,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.vision.transforms import v2
 

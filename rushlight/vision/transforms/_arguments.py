@@ -6,10 +6,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 
 def pair_of_sides(size: Any, what: str = "size") -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,10 +16,6 @@ from rushlight.vision.transforms._functional import color, filters, warping
 from rushlight.vision.transforms._functional.conversions import pil_to_tensor, to_pil_image
 from rushlight.vision.transforms._functional.sizes import get_size, max_value
 from rushlight.vision.tv_tensors import TVTensor, Video, wrap
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Strength(NamedTuple):

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
+from typing import Any
 
+from rushlight import Tensor
 from rushlight.nn import Module
 from rushlight.vision.transforms import _arguments, _draws
 from rushlight.vision.transforms import functional as F
 from rushlight.vision.transforms._random_apply import WithProbability
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight import Tensor
-
-    Range = Sequence[float] | None
+Range = Sequence[float] | None
 
 
 class ColorJitter(Module):

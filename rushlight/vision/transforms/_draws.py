@@ -6,16 +6,13 @@ Both versions of a transform draw here, so that a seed means the same to them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.vision.transforms._functional.filters import gaussian_blur_image
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Range = Sequence[float]
+Range = Sequence[float]
 
 
 def uniform(low: float, high: float) -> float:

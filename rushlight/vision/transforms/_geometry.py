@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.nn import Module
@@ -14,13 +15,9 @@ from rushlight.vision.transforms._functional.interpolation import parse_interpol
 from rushlight.vision.transforms._random_apply import WithProbability
 from rushlight.vision.transforms.functional import InterpolationMode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Size = int | Sequence[int]
-    Interpolation = InterpolationMode | int
-    Fill = float | Sequence[float]
+Size = int | Sequence[int]
+Interpolation = InterpolationMode | int
+Fill = float | Sequence[float]
 
 _BILINEAR = InterpolationMode.BILINEAR
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.nn import Module
 from rushlight.vision.transforms._draws import chance
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class WithProbability(Module):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight import Tensor
 from rushlight._repr import Shown
 from rushlight.nn import Module
 from rushlight.vision.transforms import _augmentation
 from rushlight.vision.transforms._augmentation import AutoAugmentPolicy
 from rushlight.vision.transforms.functional import InterpolationMode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight import Tensor
-
-    Fill = float | Sequence[float] | None
+Fill = float | Sequence[float] | None
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
 

@@ -5,6 +5,9 @@ They are those of v2 (_functional), with the arguments' names and the checks of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.vision._pillow import is_pil_image
@@ -22,20 +25,14 @@ from rushlight.vision.transforms._functional.conversions import (
     to_pil_image,
     to_tensor,
 )
+from rushlight.vision.transforms._functional.crops import Fill
 from rushlight.vision.transforms._functional.interpolation import (
     InterpolationMode,
     parse_interpolation,
 )
 from rushlight.vision.transforms._functional.sizes import get_image_size
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.vision.transforms._functional.crops import Fill
-
-    Interpolation = InterpolationMode | int
+Interpolation = InterpolationMode | int
 
 __all__ = [
     "InterpolationMode",

@@ -6,7 +6,8 @@ _color.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -46,12 +47,7 @@ from rushlight.vision.transforms._warping import (
 )
 from rushlight.vision.transforms.functional import InterpolationMode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Transform = Callable[[Any], Any]
+Transform = Callable[[Any], Any]
 
 __all__ = [
     "CenterCrop",

@@ -6,15 +6,13 @@ changes that. What the transforms return is wrapped by them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Self
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._tensor_override import DisableTorchFunctionSubclass
 from rushlight.utils._pytree import tree_leaves
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
 
 # The operations that make another of the same thing; to and pin_memory are methods, below.
 _KEEPING = {"clone", "detach"}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
+import rushlight as rl
 from rushlight.vision._pillow import is_pil_image
 from rushlight.vision.tv_tensors._base import TVTensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
-
-    import rushlight as rl
 
 
 class _Pixels(TVTensor):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any, Self
 
+import rushlight as rl
+from rushlight import Tensor
 from rushlight.vision.tv_tensors._base import TVTensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
-
-    import rushlight as rl
-    from rushlight import Tensor
 
 
 class BoundingBoxFormat(Enum):

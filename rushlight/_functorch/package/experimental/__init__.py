@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from rushlight._functorch.vmap import _process_batched_inputs, vmap
 from rushlight.func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 __all__ = [
     "chunk_vmap",

@@ -5,11 +5,9 @@ fuse_modules makes them. qat has the forms for training, quantized those with 8-
 
 from __future__ import annotations
 
-from rushlight import _later, nn
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rushlight import _later, nn
 
 __all__ = [
     "BNReLU2d",

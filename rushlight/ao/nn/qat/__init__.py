@@ -5,12 +5,10 @@ Each is its float layer with weight_fake_quant, which rounds the weight before i
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor, nn
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear"]
 

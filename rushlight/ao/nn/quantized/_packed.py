@@ -7,14 +7,12 @@ weights alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._quantized import PerChannel, PerTensor, QuantizedTensor, integers_of, wrap
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 _ROWS = 64  # of the product that linear weights are packed for; they serve fewer and more rows too
 

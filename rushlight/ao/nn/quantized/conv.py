@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._quantized import integers_of, wrap
@@ -13,10 +15,6 @@ from rushlight.ao.nn.quantized._packed import (
     weight_observer_of,
 )
 from rushlight.nn.modules.utils import _ntuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._quantized import PerChannel
 from rushlight.ao.nn.quantized._base import PrintedInOneLine, take
 from rushlight.ao.nn.quantized._packed import quantize_weight
 from rushlight.nn import Module
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight._quantized import PerChannel
 
 __all__ = ["Embedding", "EmbeddingBag", "EmbeddingPackedParams"]
 

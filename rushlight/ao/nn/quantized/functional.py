@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._quantized import integers_of, wrap
@@ -21,11 +24,6 @@ from rushlight.nn.functional import (
     upsample_nearest,
 )
 from rushlight.nn.modules.utils import _ntuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = [
     "adaptive_avg_pool2d",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor, _quantized_ops
 from rushlight.ao.nn.quantized._base import QuantizedLayer, form_of
 from rushlight.nn import Identity, Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["FXFloatFunctional", "FloatFunctional", "QFunctional"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.ao.nn.quantized._base import ByFloats, form_of, quantized_form
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "BatchNorm2d",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.nn.quantized._base import PrintedInOneLine, QuantizedLayer, form_of, take
@@ -12,10 +14,6 @@ from rushlight.ao.nn.quantized._packed import (
     weight_observer_of,
 )
 from rushlight.nn import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Linear", "LinearPackedParams"]
 

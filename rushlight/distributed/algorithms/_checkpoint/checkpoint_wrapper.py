@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from typing import Any
 
 from rushlight.autograd.graph import save_on_cpu
 from rushlight.distributed.fsdp.wrap import lambda_auto_wrap_policy, wrap_below
 from rushlight.distributed.wrapper import Wrapper, clean_items
+from rushlight.nn import Module, Parameter
 from rushlight.utils.checkpoint import checkpoint
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from rushlight.nn import Module, Parameter
 
 __all__ = [
     "CheckpointImpl",

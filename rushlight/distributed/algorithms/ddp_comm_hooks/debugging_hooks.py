@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rushlight.distributed import GradBucket
 from rushlight.futures import Future
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed import GradBucket
 
 __all__ = ["noop_hook"]
 

@@ -5,19 +5,16 @@ Each is registered by ddp.register_comm_hook(process_group, hook), with None for
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import rushlight as rl
+from rushlight import Tensor
 from rushlight import distributed as dist
+from rushlight.distributed import GradBucket
+from rushlight.futures import Future
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.distributed import GradBucket
-    from rushlight.futures import Future
-
-    Hook = Callable[[Any, GradBucket], Future]
+Hook = Callable[[Any, GradBucket], Future]
 
 __all__ = [
     "allreduce_hook",

@@ -6,15 +6,12 @@ What the machines then learn apart, a PeriodicModelAverager brings together; see
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.distributed import new_subgroups
 from rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks import _average
+from rushlight.distributed.grad_bucket import GradBucket
 from rushlight.futures import Future
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.distributed.grad_bucket import GradBucket
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]
 

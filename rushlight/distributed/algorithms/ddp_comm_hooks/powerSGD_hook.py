@@ -8,6 +8,8 @@ one step of the power iteration, with orthonormal P. What is lost is added to th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -15,11 +17,6 @@ from rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks import _avera
 from rushlight.distributed.grad_bucket import GradBucket
 from rushlight.distributed.groups import default_group
 from rushlight.futures import Future
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 from rushlight.distributed.algorithms.model_averaging.utils import (
     average_parameters_or_parameter_groups,
 )
 from rushlight.distributed.groups import default_group
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rushlight.nn import Parameter
+from rushlight.nn import Parameter
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]
 

@@ -6,19 +6,15 @@ The scheme is hierarchical SGD: Wang et al., arXiv:2010.12998 (2020).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rushlight import distributed as dist
 from rushlight.distributed.algorithms.model_averaging.averagers import ModelAverager
 from rushlight.distributed.algorithms.model_averaging.utils import (
     average_parameters_or_parameter_groups,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from rushlight.nn import Parameter
+from rushlight.nn import Parameter
 
 __all__ = ["HierarchicalModelAverager"]
 

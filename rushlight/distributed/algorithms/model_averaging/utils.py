@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import rushlight as rl
 from rushlight import distributed as dist
 from rushlight.distributed.groups import _rank_not_in_group
 from rushlight.nn import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 __all__ = [
     "average_parameters",

@@ -11,14 +11,11 @@ import json
 import os
 import time
 import traceback
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, ParamSpec, TypeVar
-
-    P = ParamSpec("P")
-    R = TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["ChildFailedError", "record"]
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import warnings
 from fnmatch import fnmatch
 
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor._api import mesh_of
 from rushlight.distributed.tensor.parallel.style import ParallelStyle
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight.distributed.device_mesh import DeviceMesh
-    from rushlight.nn import Module
+from rushlight.nn import Module
 
 __all__ = ["parallelize_module"]
 

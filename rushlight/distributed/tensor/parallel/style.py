@@ -8,23 +8,18 @@ Korthikanti et al. (2022) do between such blocks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from rushlight import Tensor
 from rushlight._repr import Shown
+from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor._api import DTensor
 from rushlight.distributed.tensor._making import distribute_module, distribute_tensor
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
 from rushlight.nn import Embedding, Linear, Module, Parameter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
-
-    Layouts = Placement | tuple[Placement | None, ...] | None
+Layouts = Placement | tuple[Placement | None, ...] | None
 
 __all__ = [
     "ColwiseParallel",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import count
 from operator import getitem
 
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.passes.operator_support import OperatorSupportBase
 from rushlight.fx.passes.tools_common import get_node_target
 from rushlight.fx.passes.utils.fuser_utils import comes_back, fuse_by_partitions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rushlight.fx.graph_module import GraphModule
-    from rushlight.fx.node import Node
-    from rushlight.fx.passes.operator_support import OperatorSupportBase
 
 __all__ = ["CapabilityBasedPartitioner", "Partition"]
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from operator import getitem
 
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
 from rushlight.fx.passes.tools_common import in_order, stable_topological_sort
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from rushlight.fx.node import Node
 
 __all__ = [
     "erase_nodes",

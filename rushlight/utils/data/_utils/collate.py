@@ -9,15 +9,11 @@ from __future__ import annotations
 import copy
 import re
 import sys
-from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 # Kinds of NumPy's dtypes that tensors cannot hold: strings and objects. Libraries search by it.
 np_str_obj_array_pattern = re.compile(r"[SaUO]")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.utils.data._utils.collate import default_collate
 from rushlight.utils.data.dataset import get_collated, get_samples, is_pipe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 
 class Fetcher:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import queue
+from typing import Any
 
 import rushlight as rl
 from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 from rushlight.utils.data._utils.collate import map_items
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def pin_memory(data: Any, device: Any = None) -> Any:

@@ -9,11 +9,8 @@ import faulthandler
 import os
 import signal
 import threading
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import FrameType
+from collections.abc import Iterable
+from types import FrameType
 
 _workers: dict[int, tuple[int, ...]] = {}  # the processes of each loader's iterator, by its id
 _is_handled = False

@@ -14,20 +14,15 @@ import random
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import rushlight as rl
 from rushlight._utils import ExceptionWrapper
+from rushlight.multiprocessing.channel import Channel
+from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data.worker_info import WorkerInfo
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.multiprocessing.channel import Channel
-    from rushlight.utils.data._utils.fetch import Fetcher
-
 
 _worker_info: WorkerInfo | None = None  # what this process is; loaders of libraries set it
 

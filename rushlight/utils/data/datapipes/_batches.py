@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from rushlight.utils.data.datapipes.datapipe import DataChunk
+from collections.abc import Callable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from rushlight.utils.data.datapipes.datapipe import DataChunk
 
 
 class Batches:

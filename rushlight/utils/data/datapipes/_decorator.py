@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self, TypeVar
-
-    C = TypeVar("C", bound=type)
+C = TypeVar("C", bound=type)
 
 __all__ = [
     "argument_validation",

@@ -6,13 +6,10 @@ Invariant: a stream has one iterator at a time; starting another ends the first 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from rushlight.utils.data.dataset import Dataset, IterableDataset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["DataChunk", "IterDataPipe", "MapDataPipe"]
 

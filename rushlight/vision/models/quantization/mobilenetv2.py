@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor, nn
 from rushlight.ao.nn.quantized import FloatFunctional
 from rushlight.vision.models.mobilenetv2 import InvertedResidual, MobileNetV2
 from rushlight.vision.models.quantization.utils import Quantizable, finished, fuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["QuantizableMobileNetV2", "mobilenet_v2"]
 

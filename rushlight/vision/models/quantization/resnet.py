@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor, nn
 from rushlight.ao.nn.quantized import FloatFunctional
 from rushlight.vision.models.quantization.utils import Quantizable, finished, fuse
 from rushlight.vision.models.resnet import BasicBlock, Bottleneck, ResNet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["QuantizableResNet", "resnet18", "resnet50", "resnext101_32x8d", "resnext101_64x4d"]
 

@@ -7,6 +7,8 @@ the box before its rotation, then right upper, right lower, left lower. Angles a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -21,12 +23,7 @@ from rushlight.vision.tv_tensors import (
 )
 from rushlight.vision.tv_tensors._places import parse_format
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Format = BoundingBoxFormat | str
+Format = BoundingBoxFormat | str
 
 _F = BoundingBoxFormat
 

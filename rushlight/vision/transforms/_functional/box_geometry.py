@@ -7,6 +7,7 @@ shorter. Kernels return the new canvas size with the result where it changes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import rushlight as rl
 from rushlight import Tensor
@@ -27,11 +28,7 @@ from rushlight.vision.tv_tensors import (
     is_rotated_bounding_format,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Canvas = tuple[int, int]
+Canvas = tuple[int, int]
 
 _F = BoundingBoxFormat
 

@@ -6,6 +6,8 @@ Values are [0, max_value(dtype)]; integers are computed as float32 and truncated
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -16,11 +18,6 @@ from rushlight.vision.transforms._functional.registry import (
     kernel,
 )
 from rushlight.vision.transforms._functional.sizes import max_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 _LUMA = (0.2989, 0.587, 0.114)  # ITU-R 601, as MATLAB rounds it
 

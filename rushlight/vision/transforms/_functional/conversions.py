@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.vision._pillow import is_pil_image, pillow
 from rushlight.vision.transforms._functional.registry import IMAGES, functional, kernel
 from rushlight.vision.transforms._functional.sizes import max_value
 from rushlight.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # The dtype of the pixels of Pillow's modes; all others have bytes.
 _MODE_DTYPES = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -17,12 +19,7 @@ from rushlight.vision.transforms._functional.registry import (
 from rushlight.vision.transforms._functional.sizes import get_size
 from rushlight.vision.tv_tensors import Mask
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Fill = int | float | Sequence[float] | None
+Fill = int | float | Sequence[float] | None
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as nnf
 from rushlight.vision.transforms._functional.registry import IMAGES, functional, kernel
 from rushlight.vision.transforms._functional.sizes import max_value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 @functional

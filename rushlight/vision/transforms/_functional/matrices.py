@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+from collections.abc import Sequence
+from typing import Any
 
 
 class AffineMap:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rushlight.vision._pillow import pillow
 from rushlight.vision.transforms._functional import (
@@ -14,6 +16,7 @@ from rushlight.vision.transforms._functional import (
     warping,
 )
 from rushlight.vision.transforms._functional.conversions import pil_to_tensor, to_pil_image
+from rushlight.vision.transforms._functional.crops import Fill
 from rushlight.vision.transforms._functional.interpolation import (
     InterpolationMode,
     pillow_number,
@@ -23,14 +26,7 @@ from rushlight.vision.transforms._functional.matrices import (
     perspective_coefficients,
 )
 from rushlight.vision.transforms._functional.registry import PillowImage, kernel
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from rushlight.vision.transforms._functional.crops import Fill
-    from rushlight.vision.transforms._functional.resizing import Interpolation
+from rushlight.vision.transforms._functional.resizing import Interpolation
 
 # Pillow's numbers for Image.transpose and Image.transform.
 _LEFT_RIGHT, _TOP_BOTTOM = 0, 1

@@ -7,6 +7,8 @@ and tv_tensors. Kernels see plain tensors: what comes in as a tv_tensor goes out
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from rushlight import Tensor
 from rushlight._signatures import signature
@@ -20,12 +22,7 @@ from rushlight.vision.tv_tensors import (
     wrap,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
-
-    Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 _BUILT_IN = (TVTensor, Image, Video, Mask, BoundingBoxes, KeyPoints)
 

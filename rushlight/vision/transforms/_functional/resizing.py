@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as nnf
@@ -19,12 +22,7 @@ from rushlight.vision.transforms._functional.registry import (
 )
 from rushlight.vision.tv_tensors import Mask
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Interpolation = InterpolationMode | str | int
+Interpolation = InterpolationMode | str | int
 
 _BILINEAR = InterpolationMode.BILINEAR
 _NEAREST = (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.vision.transforms._functional.registry import (
@@ -11,10 +13,6 @@ from rushlight.vision.transforms._functional.registry import (
     kernel,
 )
 from rushlight.vision.tv_tensors import BoundingBoxes, KeyPoints, Mask, Video
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def max_value(dtype: rl.dtype) -> int:

@@ -6,10 +6,13 @@ grid_sample wants it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as nnf
-from rushlight.vision.transforms._functional.crops import fill_values
+from rushlight.vision.transforms._functional.crops import Fill, fill_values
 from rushlight.vision.transforms._functional.interpolation import (
     InterpolationMode,
     parse_interpolation,
@@ -25,15 +28,8 @@ from rushlight.vision.transforms._functional.registry import (
     kernel,
     on_masks,
 )
+from rushlight.vision.transforms._functional.resizing import Interpolation
 from rushlight.vision.tv_tensors import Mask
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rushlight.vision.transforms._functional.crops import Fill
-    from rushlight.vision.transforms._functional.resizing import Interpolation
 
 _BILINEAR, _NEAREST = InterpolationMode.BILINEAR, InterpolationMode.NEAREST
 

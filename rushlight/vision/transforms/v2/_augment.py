@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -24,11 +25,6 @@ from rushlight.vision.transforms.v2._samples import (
 )
 from rushlight.vision.transforms.v2._transform import RandomApplyTransform, Transform
 from rushlight.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video, wrap
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class RandomErasing(RandomApplyTransform):

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 from rushlight.vision.transforms import _augmentation
 from rushlight.vision.transforms import autoaugment as _v1
 from rushlight.vision.transforms._augmentation import AutoAugmentPolicy
 from rushlight.vision.transforms._functional.interpolation import InterpolationMode
-from rushlight.vision.transforms.v2._fills import fill_of, fills_by_type
+from rushlight.vision.transforms.v2._fills import Fill, fill_of, fills_by_type
 from rushlight.vision.transforms.v2._samples import IMAGES, check_type, sample_of
 from rushlight.vision.transforms.v2._transform import Transform
 from rushlight.vision.tv_tensors import BoundingBoxes, KeyPoints, Mask
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rushlight.vision.transforms.v2._fills import Fill
-
-    Interpolation = InterpolationMode | str | int
+Interpolation = InterpolationMode | str | int
 
 
 class _Augmentation(Transform):

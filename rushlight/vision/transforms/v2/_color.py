@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import rushlight as rl
 from rushlight.vision.transforms import _arguments, _draws
 from rushlight.vision.transforms import _color as _v1
@@ -9,12 +12,7 @@ from rushlight.vision.transforms._functional import color, filters
 from rushlight.vision.transforms.v2._samples import query_chw
 from rushlight.vision.transforms.v2._transform import RandomApplyTransform, Transform
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Bounds = float | Sequence[float] | None
+Bounds = float | Sequence[float] | None
 
 
 class Grayscale(Transform):

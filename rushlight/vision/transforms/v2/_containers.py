@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight.nn import ModuleList
 from rushlight.vision.transforms.v2._transform import Transform, check_probability
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def _listed(transforms: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -18,10 +19,6 @@ from rushlight.vision.tv_tensors import (
     TVTensor,
     Video,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _is_array(value: Any) -> bool:

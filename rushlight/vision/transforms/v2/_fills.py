@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rushlight.vision.transforms._functional.crops import Fill as OneFill
 
-    from rushlight.vision.transforms._functional.crops import Fill as OneFill
-
-    Fill = OneFill | dict[type | str, OneFill]
+Fill = OneFill | dict[type | str, OneFill]
 
 
 def _one(fill: Any) -> Any:

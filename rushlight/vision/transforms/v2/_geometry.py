@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rushlight.vision.transforms import _arguments, _draws
 from rushlight.vision.transforms import _geometry as _v1
@@ -11,20 +12,13 @@ from rushlight.vision.transforms import _warping as _v1_warping
 from rushlight.vision.transforms._functional import crops, resizing, warping
 from rushlight.vision.transforms._functional.interpolation import InterpolationMode
 from rushlight.vision.transforms._functional.matrices import perspective_coefficients
-from rushlight.vision.transforms.v2._fills import fill_of, fills_by_type
+from rushlight.vision.transforms.v2._fills import Fill, fill_of, fills_by_type
 from rushlight.vision.transforms.v2._samples import has_any, query_size
 from rushlight.vision.transforms.v2._transform import RandomApplyTransform, Transform
 from rushlight.vision.tv_tensors import BoundingBoxes, KeyPoints, Mask
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rushlight.vision.transforms.v2._fills import Fill
-
-    Size = int | Sequence[int]
-    Interpolation = InterpolationMode | str | int
+Size = int | Sequence[int]
+Interpolation = InterpolationMode | str | int
 
 
 class RandomHorizontalFlip(RandomApplyTransform):

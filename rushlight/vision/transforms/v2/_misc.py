@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from rushlight import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 from rushlight.vision._pillow import is_pil_image
@@ -19,11 +22,6 @@ from rushlight.vision.transforms.v2._samples import (
 )
 from rushlight.vision.transforms.v2._transform import Transform
 from rushlight.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video, wrap
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 
 class Identity(Transform):

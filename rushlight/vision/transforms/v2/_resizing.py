@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
@@ -21,11 +22,7 @@ from rushlight.vision.transforms.v2._samples import (
 from rushlight.vision.transforms.v2._transform import Transform
 from rushlight.vision.tv_tensors import BoundingBoxes, BoundingBoxFormat, Image
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Interpolation = InterpolationMode | str | int
+Interpolation = InterpolationMode | str | int
 
 
 # Where no overlap asked for can be had, as without boxes, the sample is left alone after that.

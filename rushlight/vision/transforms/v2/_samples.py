@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.vision._pillow import is_pil_image
@@ -10,12 +11,7 @@ from rushlight.vision.transforms._functional.registry import is_pure_tensor
 from rushlight.vision.transforms._functional.sizes import get_dimensions, get_size
 from rushlight.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Check = type | Callable[[Any], bool]
+Check = type | Callable[[Any], bool]
 
 IMAGES = (is_pure_tensor, Image, is_pil_image, Video)
 

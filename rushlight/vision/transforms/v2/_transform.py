@@ -6,6 +6,8 @@ A transform draws its parameters once for a sample, then does the same to each v
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as rl
 from rushlight.nn import Module
@@ -14,11 +16,6 @@ from rushlight.vision._pillow import is_pil_image
 from rushlight.vision.transforms._functional.registry import find_kernel, is_pure_tensor
 from rushlight.vision.transforms.v2._samples import check_type, has_any, sample_of
 from rushlight.vision.tv_tensors import Image, Video
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 class Transform(Module):

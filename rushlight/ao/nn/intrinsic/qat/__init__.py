@@ -7,16 +7,14 @@ by the running statistics. The batch's own statistics still normalize what comes
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import qat as nnqat
 from rushlight.nn import functional as F
 from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = [
     "ConvBn1d",

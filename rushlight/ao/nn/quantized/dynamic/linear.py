@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.nn.quantized._packed import quantize_weight, weight_observer_of
 from rushlight.ao.nn.quantized.linear import LinearPackedParams, WithPackedParams
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["Linear"]
 

@@ -5,16 +5,14 @@ The products with the input are one product for all steps; those with the state 
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.ao.nn.quantized._base import take
 from rushlight.ao.nn.quantized._packed import PackedWeight, quantize_weight
 from rushlight.nn import Module
 from rushlight.nn import functional as F
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 __all__ = ["GRU", "LSTM", "GRUCell", "LSTMCell", "RNNCell"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 from rushlight.utils.data.datapipes.iter.callable import length_of
 from rushlight.utils.data.sampler import SequentialSampler
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, Self
 
 __all__ = ["SamplerIterDataPipe", "ShufflerIterDataPipe"]
 

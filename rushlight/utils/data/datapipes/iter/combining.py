@@ -5,15 +5,12 @@ from __future__ import annotations
 import copy as copying
 import warnings
 from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 from rushlight.utils.data.datapipes.iter.callable import length_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 __all__ = [
     "ConcaterIterDataPipe",

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.utils.data.datapipes._batches import Batches
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe
 from rushlight.utils.data.datapipes.iter.callable import length_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from enum import IntEnum
+from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 from rushlight.utils.data.datapipes.iter.callable import length_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 __all__ = ["SHARDING_PRIORITIES", "ShardingFilterIterDataPipe"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 from rushlight.utils.data.datapipes.iter.callable import length_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
 
 __all__ = ["IterableWrapperIterDataPipe"]
 

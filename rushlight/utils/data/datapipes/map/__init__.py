@@ -5,16 +5,13 @@ from __future__ import annotations
 import copy
 import itertools
 import random
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight.utils.data.datapipes._batches import Batches
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, Self
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.vision.transforms._functional import conversions, sizes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def to_tensor(inpt: Any) -> Tensor:
