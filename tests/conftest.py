@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so"))
@@ -19,6 +20,10 @@ os.environ.setdefault("TORCH_EXTENSIONS_DIR", str(_ROOT / "build" / "extensions"
 
 # The tests' processes share the cores: a thread that spins while it waits takes what others need.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# How long an example takes says nothing where others use the machine.
+settings.register_profile("rushlight", deadline=None)
+settings.load_profile("rushlight")
 
 
 def _has_driver() -> bool:

@@ -362,7 +362,7 @@ def mutated(data, edits):
 edits = st.lists(
     st.tuples(st.floats(0, 1), st.binary(max_size=4), st.integers(0, 4)), min_size=1, max_size=4
 )
-fuzz = settings(max_examples=300, deadline=None, derandomize=True)
+fuzz = settings(max_examples=300, derandomize=True)
 
 
 @fuzz

@@ -13,8 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import rushlight as torch
 
-settings.register_profile("indexing", max_examples=150, deadline=None, derandomize=True)
-settings.load_profile("indexing")
+examples = settings(max_examples=150, derandomize=True)
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 
@@ -78,6 +77,7 @@ def for_torch(index: Any) -> Any:
     return index
 
 
+@examples
 @given(st.data())
 def test_basic_indexing_equals_numpy_and_is_a_view(data: Any) -> None:
     array = array_of(data.draw(SHAPES))
@@ -90,6 +90,7 @@ def test_basic_indexing_equals_numpy_and_is_a_view(data: Any) -> None:
         assert np.shares_memory(actual.numpy(), array)
 
 
+@examples
 @given(st.data())
 def test_basic_assignment_equals_numpy(data: Any) -> None:
     array = array_of(data.draw(SHAPES))
@@ -100,6 +101,7 @@ def test_basic_assignment_equals_numpy(data: Any) -> None:
     np.testing.assert_array_equal(tensor.numpy(), array)
 
 
+@examples
 @given(st.data())
 def test_advanced_indexing_equals_numpy(data: Any) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
@@ -111,6 +113,7 @@ def test_advanced_indexing_equals_numpy(data: Any) -> None:
     np.testing.assert_array_equal(actual.numpy(), expected)
 
 
+@examples
 @given(st.data())
 def test_advanced_assignment_equals_numpy(data: Any) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
@@ -122,6 +125,7 @@ def test_advanced_assignment_equals_numpy(data: Any) -> None:
     np.testing.assert_array_equal(tensor.numpy(), array)
 
 
+@examples
 @given(st.data())
 def test_gradient_of_indexing_counts_every_use(data: Any) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
@@ -133,6 +137,7 @@ def test_gradient_of_indexing_counts_every_use(data: Any) -> None:
     np.testing.assert_array_equal(x.grad.numpy(), expected)
 
 
+@examples
 @given(st.data())
 def test_permute_reshape_and_slices_equal_numpy(data: Any) -> None:
     array = array_of(data.draw(SHAPES))
@@ -182,6 +187,7 @@ def test_masks_must_have_the_shape_they_stand_for() -> None:
         torch.zeros(3)[torch.tensor([True, False])]
 
 
+@examples
 @given(st.data())
 def test_negative_steps_read_a_copy_in_that_order(data: Any) -> None:
     array = array_of(data.draw(SHAPES))
@@ -191,6 +197,7 @@ def test_negative_steps_read_a_copy_in_that_order(data: Any) -> None:
     np.testing.assert_array_equal(actual.numpy(), expected)
 
 
+@examples
 @given(st.data())
 def test_negative_steps_write_where_numpy_does(data: Any) -> None:
     array = array_of(data.draw(SHAPES))
@@ -202,6 +209,7 @@ def test_negative_steps_write_where_numpy_does(data: Any) -> None:
     np.testing.assert_array_equal(tensor.numpy(), array)
 
 
+@examples
 @given(st.data())
 def test_negative_steps_beside_index_arrays_equal_numpy(data: Any) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))

@@ -6,7 +6,7 @@ import pickle
 import pytest
 from distributions.cases import TRANSFORM_CASES, transform_input
 from distributions.doubles import t
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rushlight as torch
@@ -177,7 +177,6 @@ def test_any_numbers_become_values_of_a_constraint(constraint, registry):
     torch.testing.assert_close(transform(transform.inv(y)), y)
 
 
-@settings(deadline=None)
 @given(st.floats(-20, 20), st.sampled_from(["Exp", "Sigmoid", "Softplus", "Tanh"]))
 def test_increasing_transforms_invert(x, name):
     transform, x = TRANSFORMS[name], t(x)
@@ -187,7 +186,6 @@ def test_increasing_transforms_invert(x, name):
     torch.testing.assert_close(transform(transform.inv(y)), y)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 6), st.integers(-2, 1))
 def test_triangles_become_vectors_and_come_back(n, diag):
     if not -n <= diag < n or diag > 0:

@@ -208,7 +208,7 @@ def test_values_share_memory() -> None:
 
 
 @given(matrices())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_all_ways_between_layouts_keep_the_matrix(parts: Any) -> None:
     indices, values, shape = parts
     x = torch.sparse_coo_tensor(indices, values, shape)

@@ -18,7 +18,7 @@ import rushlight as torch
 
 
 @given(matrices(), st.data(), st.sampled_from(LAYOUTS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_arithmetic_equals_that_of_dense_tensors(parts: Any, data: Any, layout: Any) -> None:
     indices, values, shape = parts
     x = torch.sparse_coo_tensor(indices, values, shape)

@@ -15,7 +15,7 @@ import rushlight as torch
 
 
 @given(matrices(), st.integers(0, 4), st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_products_equal_those_of_scipy(parts: Any, width: int, a: Any, b: Any) -> None:
     indices, values, (rows, columns) = parts
     x = torch.sparse_coo_tensor(indices, values, (rows, columns))
