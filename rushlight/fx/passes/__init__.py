@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.fx.passes import (
+    dialect,
     graph_drawer,
     infra,
     operator_support,
@@ -13,6 +14,7 @@ from rushlight.fx.passes import (
 )
 
 __all__ = [
+    "dialect",
     "graph_drawer",
     "infra",
     "operator_support",
