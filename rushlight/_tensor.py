@@ -7,7 +7,7 @@ bindings/tensor.cpp.
 from __future__ import annotations
 
 from rushlight import _C, _layout
-from rushlight._copying import CopyMethods
+from rushlight._copying import CopyMethods, as_class
 from rushlight._interchange import InterchangeMethods
 from rushlight._parts import name_after
 from rushlight._quantized_methods import QuantizedMethods
@@ -568,3 +568,12 @@ for _name, _dtype in _CONVERSIONS.items():
 _C._set_tensor_class(Tensor)
 name_after(Tensor)
 tell_of_members(Tensor)
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: tuple[Any, ...], state: Any) -> Tensor:
+    """Makes a tensor of a class, with attributes, from what __reduce_ex__ pickled."""
+    made = func(*args)
+    if type(made) is not new_type:
+        made = as_class(new_type, made.detach(), made.requires_grad)
+    made.__setstate__(state)
+    return made
