@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.fx.passes import (
     dialect,
+    fake_tensor_prop,
     graph_drawer,
     infra,
     operator_support,
@@ -15,6 +16,7 @@ from rushlight.fx.passes import (
 
 __all__ = [
     "dialect",
+    "fake_tensor_prop",
     "graph_drawer",
     "infra",
     "operator_support",

@@ -5,6 +5,8 @@ Arguments and results are torchvision's; the functions of vision.ops are what pr
 
 from __future__ import annotations
 
+import math
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._op_overload import OpOverloadPacket
@@ -81,7 +83,7 @@ def deform_conv2d(
 
 def _planes(result: Tensor) -> Tensor:
     shape = result.shape[1:]
-    numbers = rl.arange(shape.numel(), dtype=rl.int32, device=result.device)
+    numbers = rl.arange(math.prod(shape), dtype=rl.int32, device=result.device)
     return numbers.view(shape).expand(result.shape).contiguous()
 
 
