@@ -53,6 +53,7 @@ class CopyMethods(_C.TensorBase):
             result.grad = copy.deepcopy(self.grad, memo)
         return result
 
+    @told
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         whole: Any = self
         if _C._is_wrapper(self):
@@ -91,6 +92,7 @@ class CopyMethods(_C.TensorBase):
             return _utils._rebuild_tensor_v3, (storage.untyped(), *arguments, data.dtype)
         return _utils._rebuild_tensor_v2, (storage, *arguments)
 
+    @told
     def __setstate__(self, state: Any) -> None:
         set_state(self, state)
 

@@ -225,6 +225,8 @@ class Tensor(
             >>> torch.ones(2).to(torch.int64)
             tensor([1, 1])
         """
+        if args and isinstance(args[0], _C.TensorBase) and _C._argument_takes_over(args, kwargs):
+            return _C._call_taken_over(Tensor.to, (self, *args), kwargs)
         device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
         if device is not None:
@@ -453,6 +455,7 @@ class Tensor(
 
     # Python
 
+    @told
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight._printing import tensor_repr
 
@@ -472,6 +475,7 @@ class Tensor(
             return iter(self.unbind(0))
         return (row for part in self.split(_ROWS_AT_ONCE) for row in part.unbind(0))
 
+    @told
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.dim() else self
 
