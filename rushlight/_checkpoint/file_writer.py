@@ -21,13 +21,14 @@ class PyTorchFileWriter:
         file: path, or file open for writing bytes.
 
     Example:
-        >>> import io
+        >>> import io, pickle
         >>> file = io.BytesIO()
         >>> writer = torch.PyTorchFileWriter(file)
-        >>> writer.write_record("data/0", torch.ones(2).untyped_storage(), 8)
+        >>> data = pickle.dumps({"step": 3}, 2)
+        >>> writer.write_record("data.pkl", data, len(data))
         >>> writer.write_end_of_file()
-        >>> torch.PyTorchFileReader(file).get_all_records()
-        ['data/0', 'version']
+        >>> torch.load(file)
+        {'step': 3}
     """
 
     def __init__(self, file: str | os.PathLike[str] | IO[bytes], *options: Any) -> None:
