@@ -56,6 +56,10 @@ def _removed_method(name: str) -> Callable[..., Any]:
     return method
 
 
+# What to() is mostly asked for, which is of no class that takes it over.
+_TARGETS = {_C.device, _C.dtype, str}
+
+
 class Tensor(
     CopyMethods,
     InterchangeMethods,
@@ -225,7 +229,7 @@ class Tensor(
             >>> torch.ones(2).to(torch.int64)
             tensor([1, 1])
         """
-        if args and isinstance(args[0], _C.TensorBase) and _C._argument_takes_over(args, kwargs):
+        if args and type(args[0]) not in _TARGETS and _C._argument_takes_over(args, kwargs):
             return _C._call_taken_over(Tensor.to, (self, *args), kwargs)
         device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
