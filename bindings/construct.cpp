@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/dispatch.h"
 #include "bindings/override.h"
 #include "bindings/python.h"
 #include "core/autograd/node.h"
@@ -101,7 +102,7 @@ bool read_wide_number(PyObject* object, Scalar& out) {
 // `is_wide` where ints beyond 64 bits become floats.
 Scalar number_in(PyObject* object, bool is_wide) {
   Scalar value;
-  if (is_tensor(object)) return item(unwrap(object));
+  if (is_tensor(object)) return item_of(unwrap(object));
   DType dtype;
   bool is_real = read_number_dtype(object, dtype) && !is_complex(dtype);
   if (!is_real && is_array(object)) return item(tensor_from_array(object, true));
@@ -211,7 +212,7 @@ struct DataArgs {
   // The same for a tensor that nobody else has.
   Tensor fresh(const Tensor& tensor) const {
     tensor.impl()->inference = grad_mode.inference;
-    return moved(tensor);
+    return moved(lift_fresh(tensor));
   }
 };
 DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {

@@ -236,21 +236,26 @@ Result handle(const OpEntry& entry, CallForm form, std::span<const Value> values
   }
 }
 
+// What modes and the tensor's class make of a method that gives a tensor; nothing when nobody is
+// asked.
+std::optional<Tensor> ask_for_tensor(const char* name, const Tensor& tensor) {
+  Ref result;
+  if (!dispatch_method(name, tensor, result)) return std::nullopt;
+  if (!is_tensor(result.get())) {
+    PyErr_Format(PyExc_TypeError, "__torch_dispatch__ returned %s for %s, which returns a Tensor.",
+                 Py_TYPE(result.get())->tp_name, name);
+    throw PythonError();
+  }
+  return unwrap(result.get());
+}
+
 Tensor detach_in_class(const Tensor& tensor) {
   AcquireGil gil;
   GradModeGuard unrecorded(false);
   try {
-    Ref result;
-    bool is_asked = dispatch_method("detach", tensor, result);
-    ASSERT(is_asked);
-    if (!is_tensor(result.get())) {
-      PyErr_Format(PyExc_TypeError,
-                   "__torch_dispatch__ returned %s for detach, which returns a "
-                   "Tensor.",
-                   Py_TYPE(result.get())->tp_name);
-      throw PythonError();
-    }
-    return unwrap(result.get());
+    std::optional<Tensor> result = ask_for_tensor("detach", tensor);
+    ASSERT(result);
+    return *result;
   } catch (const PythonError&) {
     throw_python_error();
   }
@@ -332,7 +337,7 @@ PyObject* make_wrapper(PyObject*, PyObject* all) {
     CHECK(read_device(place, device), ErrorKind::kType,
           "_make_wrapper_subclass: argument 'device' must be str or device, not ",
           Py_TYPE(place)->tp_name);
-    if (device.is_cuda()) device.index = int8_t(cuda::device_index(device));
+    if (device.is_cuda() && !device.has_index()) device.index = int8_t(cuda::current_device());
     CHECK(!requires_grad || is_differentiable(meta.dtype()),
           "_make_wrapper_subclass: only Tensors of floating point and complex dtype can require "
           "gradients, got ",
@@ -360,8 +365,26 @@ PyObject* share_storage(PyObject*, PyObject* all) {
   });
 }
 
+// Gives a wrapper the sizes and strides of another tensor.
+PyObject* reshape_wrapper(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *wrapper, *other;
+    if (!PyArg_ParseTuple(all, "OO", &wrapper, &other)) return nullptr;
+    const Tensor& tensor = expect_tensor(wrapper, "tensor");
+    const Tensor& like = expect_tensor(other, "like");
+    CHECK(tensor.impl()->detours & kIsWrapper && !like.is_hollow(),
+          "_reshape_wrapper: takes a wrapper and an ordinary tensor");
+    look_at(tensor, tensor.storage(), like.offset(), like.sizes(), like.strides());
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* is_wrapper(PyObject*, PyObject* object) {
   return PyBool_FromLong(is_tensor(object) && unwrap(object).impl()->detours & kIsWrapper);
+}
+
+PyObject* lift_fresh_tensor(PyObject*, PyObject* tensor) {
+  return guarded([&] { return wrap(lift_fresh(expect_tensor(tensor, "tensor"))); });
 }
 
 PyMethodDef opt_out_method = {"_disabled_torch_dispatch_impl", run_unasked<DisabledScope>,
@@ -376,6 +399,9 @@ PyMethodDef methods[] = {
     {"_set_dispatch_disabled", set_disabled, METH_O, "Turns __torch_dispatch__ off or on."},
     {"_make_wrapper", make_wrapper, METH_VARARGS, "A tensor of a class, without elements."},
     {"_share_storage", share_storage, METH_VARARGS, "Lets a wrapper be a view of another one."},
+    {"_reshape_wrapper", reshape_wrapper, METH_VARARGS,
+     "Gives a wrapper the sizes and strides of another tensor."},
+    {"_lift_fresh", lift_fresh_tensor, METH_O, "What modes make of a tensor of fresh numbers."},
     {"_is_wrapper", is_wrapper, METH_O, "Whether _make_wrapper_subclass made the tensor."},
     {}};
 
@@ -406,6 +432,10 @@ bool dispatch_method(const char* name, const Tensor& tensor, Ref& result) {
   Ref kwargs(checked(PyDict_New()));
   result = asked.call(func.get(), args.get(), kwargs.get());
   return true;
+}
+
+Tensor lift_fresh(const Tensor& tensor) {
+  return ask_for_tensor("lift_fresh", tensor).value_or(tensor);
 }
 
 void add_dispatch(PyObject* module) {

@@ -19,6 +19,9 @@ void note_dispatch(PyTypeObject* type);
 // What modes and the tensor's class make of a method that is no op. False when nobody is asked.
 bool dispatch_method(const char* name, const Tensor& tensor, Ref& result);
 
+// What modes make of a tensor with numbers that the program gave, as aten.lift_fresh.
+Tensor lift_fresh(const Tensor& tensor);
+
 void add_dispatch(PyObject* module);
 
 }  // namespace rushlight::python

@@ -6,10 +6,12 @@
 // applied: strides are never negative, so that what it reads is a copy.
 #include <vector>
 
+#include "bindings/dispatch.h"
 #include "bindings/override.h"
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
 #include "core/tensor/lift.h"
+#include "core/tensor/values.h"
 
 namespace rushlight::python {
 namespace {
@@ -126,14 +128,14 @@ class Reader {
       return PyIndex_Check(item) ? Ref(checked(PyNumber_Index(item))) : Ref::borrow(item);
     Tensor tensor = tensor_from_data(item, std::nullopt);
     if (of_places && tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
-    return Ref(wrap(tensor));
+    return Ref(wrap(lift_fresh(tensor)));
   }
   // Whether it is read as an integer is. One that differs between samples has no value here.
   static bool is_number(const Tensor& t) {
     return t.dim() == 0 && is_integral(t.dtype()) && t.dtype() != DType::uint8 && !is_lifted(t);
   }
   // Whether the places of a mask cannot be had here: each sample has others, or there are none.
-  static bool is_unknown(const Tensor& mask) { return is_lifted(mask) || mask.device().is_meta(); }
+  static bool is_unknown(const Tensor& mask) { return is_lifted(mask) || !has_values(mask); }
   static Tensor places_of(Tensor mask) {
     ReleaseGil release(takes_long(mask));
     return nonzero(mask);
@@ -250,8 +252,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     Tensor source;
     Scalar number;
     if (is_tensor(value)) source = unwrap(value);
-    else if (read_number(value, number)) source = scalar_tensor(number, tensor.dtype());
-    else source = tensor_from_data(value, tensor.dtype());
+    else if (read_number(value, number)) source = lift_fresh(scalar_tensor(number, tensor.dtype()));
+    else source = lift_fresh(tensor_from_data(value, tensor.dtype()));
     auto [view, indices, reversed] = Reader(tensor).read(index);
     // Leading dims of size 1 in the value are dropped, as in NumPy.
     while (source.dim() > 0 && source.size(0) == 1 &&

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "bindings/dispatch.h"
 #include "bindings/python.h"
 #include "core/autograd/grad_mode.h"
 #include "core/autograd/node.h"
@@ -136,7 +137,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
     CHECK(!is_tensor(array) && PyObject_HasAttrString(array, "__array_interface__"),
           ErrorKind::kType, "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
-    return wrap(tensor_from_array(array, false));
+    return wrap(lift_fresh(tensor_from_array(array, false)));
   });
 }
 

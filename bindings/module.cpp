@@ -77,6 +77,7 @@ nb::dict describe(const OpEntry& entry) {
   }
   row["args"] = args;
   row["view"] = entry.is_view;
+  row["draws"] = entry.draws;
   nb::list returns;
   for (int i = 0; i < entry.schema.return_count; ++i)
     returns.append(nb::make_tuple(text(entry.schema.returns[size_t(i)].type),

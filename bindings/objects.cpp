@@ -370,7 +370,7 @@ bool read_int(PyObject* object, int64_t& out) {
   } else if (is_tensor(object)) {
     const Tensor& t = unwrap(object);
     if (t.numel() != 1 || !is_integral(t.dtype())) return false;
-    Scalar value = item(t);
+    Scalar value = item_of(t);
     CHECK(!value.exceeds_int64(), "Overflow when unpacking long: ", value,
           " does not fit into int64");
     out = value.to<int64_t>();

@@ -2,6 +2,7 @@
 // asks a number or a sequence for.
 #include <array>
 
+#include "bindings/dispatch.h"
 #include "bindings/override.h"
 #include "core/autograd/node.h"
 
@@ -170,7 +171,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
       !PyObject_HasAttrString(b, "__array_interface__"))
     return call_binary(comparisons[op], a, b, false);
   return guarded([&] {
-    Ref array(wrap(tensor_from_array(b, false)));
+    Ref array(wrap(lift_fresh(tensor_from_array(b, false))));
     return call_binary(comparisons[op], a, array.get(), false);
   });
 }

@@ -184,7 +184,7 @@ bool read_real(PyObject* object, Value& out) {
   }
   Scalar value;
   if (is_tensor(object) && unwrap(object).numel() == 1 && !unwrap(object).requires_grad())
-    value = item(unwrap(object));
+    value = item_of(unwrap(object));
   else if (!read_number(object, value)) return false;
   if (value.is_complex()) return false;
   out = value.to<double>();
@@ -196,7 +196,7 @@ bool read_scalar(PyObject* object, Scalar& out) {
   const Tensor& tensor = unwrap(object);
   if (tensor.dim() != 0 || tensor.requires_grad() || tensor.device().is_meta() || is_lifted(tensor))
     return false;
-  out = item(tensor);
+  out = item_of(tensor);
   return true;
 }
 

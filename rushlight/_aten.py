@@ -178,7 +178,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "col2im": rl.nn.functional.fold,
     "im2col": rl.nn.functional.unfold,
     "index": _index,
-    "lift_fresh": lambda input: input,
+    "lift_fresh": _C._lift_fresh,
     "native_batch_norm": _C._batch_norm,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,

@@ -53,24 +53,46 @@ class CopyMethods(_C.TensorBase):
             result.grad = copy.deepcopy(self.grad, memo)
         return result
 
+    @told
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         whole: Any = self
         if _C._is_wrapper(self):
             return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__getstate__()
+        import rushlight as rl
+        from rushlight._tensor import _rebuild_from_type_v2
         from rushlight.utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(whole)
         with DisableTorchFunctionSubclass():
-            data = self.detach()
-            if data._layout:
-                from rushlight._sparse import parts_of, rebuild_leaf
+            function, arguments = self._reduce_ex_internal(protocol)
+        state = self.__getstate__()
+        if type(self) is rl.Tensor and not state:
+            return function, arguments
+        return _rebuild_from_type_v2, (function, type(self), arguments, state)
 
-                return rebuild_leaf, (*parts_of(data), self.requires_grad)
-            strides = data.stride() if is_dense(data) else None
-            layout = (self.dtype, tuple(self.shape), strides, str(self.device))
-            payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
-        return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__getstate__()
+    def _reduce_ex_internal(self, proto: Any) -> tuple[Any, ...]:
+        """What makes the tensor again, without its class and its attributes, and its arguments."""
+        from collections import OrderedDict
 
+        from rushlight import _utils
+        from rushlight._storage import TypedStorage
+
+        data = self.detach()
+        if data._layout:
+            from rushlight._sparse import parts_of, rebuild_leaf
+
+            return rebuild_leaf, (*parts_of(data), self.requires_grad)
+        place = tuple(data.shape), data.stride()
+        if data.device.type == "meta":
+            arguments = (data.dtype, *place, self.requires_grad)
+            return _utils._rebuild_meta_tensor_no_storage, arguments
+        storage = TypedStorage(wrap_storage=data.untyped_storage(), dtype=data.dtype)
+        arguments = (data.storage_offset(), *place, self.requires_grad, OrderedDict())
+        if data.dtype in _utils.WITHOUT_STORAGE:
+            return _utils._rebuild_tensor_v3, (storage.untyped(), *arguments, data.dtype)
+        return _utils._rebuild_tensor_v2, (storage, *arguments)
+
+    @told
     def __setstate__(self, state: Any) -> None:
         set_state(self, state)
 
@@ -178,33 +200,3 @@ def is_dense(tensor: Tensor) -> bool:
             return False
         expected *= size
     return True
-
-
-def _bytes_of(tensor: Tensor) -> bytes:
-    """The elements of a tensor on the CPU, in the order of memory if it is dense."""
-    if is_dense(tensor):
-        flat = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
-    else:
-        flat = tensor.contiguous().flatten()
-    return memoryview(flat.view(_C.uint8)).tobytes()
-
-
-def _rebuild(
-    cls: Any,
-    payload: bytes | None,
-    dtype: Any,
-    sizes: tuple[int, ...],
-    strides: tuple[int, ...] | None,
-    device: str,
-    requires_grad: bool,
-) -> Tensor:
-    """Makes a tensor from what __reduce_ex__ pickled."""
-    import rushlight as rl
-
-    if not payload:  # on meta, or without elements
-        tensor = rl.empty(sizes, dtype=dtype, device=device)
-    else:
-        flat = rl.frombuffer(bytearray(payload), dtype=dtype)
-        tensor = flat.reshape(sizes) if strides is None else flat.as_strided(sizes, strides)
-        tensor = tensor.to(device)
-    return as_class(cls, tensor.detach(), requires_grad)

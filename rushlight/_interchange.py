@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._layout import LAYOUTS
+from rushlight._told import told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class InterchangeMethods(_C.TensorBase):
             )
         return _C._numpy(self.detach().to_dense().cpu() if force else self)
 
+    @told
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = _C._numpy(self)
         if dtype is not None and dtype != array.dtype:
@@ -60,6 +62,7 @@ class InterchangeMethods(_C.TensorBase):
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    @told
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         # What NumPy's functions computed becomes a tensor; bool as uint8, as in PyTorch.
         if array.dtype == bool:
@@ -97,6 +100,7 @@ class InterchangeMethods(_C.TensorBase):
 
     # DLPack
 
+    @told
     def __dlpack__(
         self,
         *,
@@ -138,6 +142,7 @@ class InterchangeMethods(_C.TensorBase):
             )
         return _C._to_dlpack(tensor, max_version is not None and max_version[0] >= 1, bool(copy))
 
+    @told
     def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
         """Returns DLPack's type of the device and its index.
 

@@ -70,6 +70,7 @@ NAMES_IN = {
     "_accelerator": "Event",
     "amp.grad_scaler": "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_",
     "_checkpoint.file_reader": "PyTorchFileReader",
+    "_checkpoint.file_writer": "PyTorchFileWriter",
     "_conditions": """
         _assert _assert_async _check _check_index _check_is_size _check_not_implemented
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with

@@ -67,6 +67,7 @@ from rushlight._accelerator import Event as Event
 from rushlight.amp.grad_scaler import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
 from rushlight.amp.grad_scaler import _amp_update_scale_ as _amp_update_scale_
 from rushlight._checkpoint.file_reader import PyTorchFileReader as PyTorchFileReader
+from rushlight._checkpoint.file_writer import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._conditions import _assert as _assert
 from rushlight._conditions import _assert_async as _assert_async
 from rushlight._conditions import _check as _check
@@ -455,6 +456,7 @@ __all__ = [
     "LongStorage",
     "LongTensor",
     "PyTorchFileReader",
+    "PyTorchFileWriter",
     "ScriptFunction",
     "ScriptModule",
     "ShortStorage",

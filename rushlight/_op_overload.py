@@ -106,8 +106,10 @@ class OpOverload:
 
     @property
     def tags(self) -> list[Any]:
-        """No operator has tags."""
-        return []
+        """What is said of the operator by torch.Tag: whether its results depend on values."""
+        from rushlight._dispatch import tags_of
+
+        return tags_of(self._opname)
 
     def name(self) -> str:
         """Returns the name as the dispatcher of PyTorch writes it: aten::add.Tensor."""

@@ -77,9 +77,6 @@ class StorageBase:
     def __copy__(self) -> Self:
         return self.clone()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _storage_on, (type(self), self._values())
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
             memo[id(self)] = self.clone()
@@ -226,6 +223,9 @@ class UntypedStorage(StorageBase):
         storage._handle = _C._storage_bytes(tensor)
         return storage
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _storage_of_bytes, (memoryview(self._values().cpu()).tobytes(), str(self.device))
+
     def _values(self) -> Tensor:
         return _C._storage_bytes(self._handle)
 
@@ -349,6 +349,9 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
             made = _C.tensor(list(data), dtype=self.dtype, device=device)
             self._untyped = UntypedStorage._of(made)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _typed_storage, (type(self), self._untyped, self.dtype)
+
     def _values(self) -> Tensor:
         data = self._untyped._values()
         whole = data.numel() // self.dtype.itemsize * self.dtype.itemsize
@@ -431,6 +434,16 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         """The same memory as bytes, as libraries ask for it."""
         return self._untyped
 
+    def _size(self) -> int:
+        """Returns the number of elements, as programs that pickle storages ask for it."""
+        return len(self)
+
+    def pickle_storage_type(self) -> str:
+        """Returns the name of the class of storages that it is called in files."""
+        return f"{TYPE_NAMES[self.dtype]}Storage"
+
+    _pickle_storage_type = pickle_storage_type
+
     def type(self, dtype: Any = None) -> Any:
         """Returns the name of the type, or the numbers as another dtype."""
         if dtype is None:
@@ -438,10 +451,15 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         return TypedStorage(wrap_storage=UntypedStorage._of(self._values().to(dtype)), dtype=dtype)
 
 
-def _storage_on(cls: Any, values: Tensor) -> StorageBase:
+def _storage_of_bytes(payload: bytes, device: str) -> UntypedStorage:
     """Makes the storage that was pickled."""
-    bytes = UntypedStorage._of(values)
-    return bytes if cls is UntypedStorage else cls(wrap_storage=bytes, dtype=values.dtype)
+    values = rl.frombuffer(bytearray(payload), dtype=rl.uint8) if payload else rl.empty(0).byte()
+    return UntypedStorage._of(values.to(device))
+
+
+def _typed_storage(cls: Any, untyped: UntypedStorage, dtype: rl.dtype) -> TypedStorage:
+    """Makes the storage of numbers that was pickled."""
+    return cls(wrap_storage=untyped, dtype=dtype)
 
 
 def _copy_of_buffer(

@@ -7,7 +7,7 @@ bindings/tensor.cpp.
 from __future__ import annotations
 
 from rushlight import _C, _layout
-from rushlight._copying import CopyMethods
+from rushlight._copying import CopyMethods, as_class
 from rushlight._interchange import InterchangeMethods
 from rushlight._parts import name_after
 from rushlight._quantized_methods import QuantizedMethods
@@ -54,6 +54,10 @@ def _removed_method(name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__doc__ = f"Raises a RuntimeError; see torch.{name}."
     return method
+
+
+# What to() is mostly asked for, which is of no class that takes it over.
+_TARGETS = {_C.device, _C.dtype, str}
 
 
 class Tensor(
@@ -225,6 +229,8 @@ class Tensor(
             >>> torch.ones(2).to(torch.int64)
             tensor([1, 1])
         """
+        if args and type(args[0]) not in _TARGETS and _C._argument_takes_over(args, kwargs):
+            return _C._call_taken_over(Tensor.to, (self, *args), kwargs)
         device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
         if device is not None:
@@ -453,6 +459,7 @@ class Tensor(
 
     # Python
 
+    @told
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight._printing import tensor_repr
 
@@ -472,6 +479,7 @@ class Tensor(
             return iter(self.unbind(0))
         return (row for part in self.split(_ROWS_AT_ONCE) for row in part.unbind(0))
 
+    @told
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.dim() else self
 
@@ -568,3 +576,12 @@ for _name, _dtype in _CONVERSIONS.items():
 _C._set_tensor_class(Tensor)
 name_after(Tensor)
 tell_of_members(Tensor)
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: tuple[Any, ...], state: Any) -> Tensor:
+    """Makes a tensor of a class, with attributes, from what __reduce_ex__ pickled."""
+    made = func(*args)
+    if type(made) is not new_type:
+        made = as_class(new_type, made.detach(), made.requires_grad)
+    made.__setstate__(state)
+    return made

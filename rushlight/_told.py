@@ -55,8 +55,10 @@ def told(method: F) -> F:
     body: Any = method
     hears, call_taken_over = _C._hears_attributes, _C._call_taken_over
 
-    def asking(self: Any, *args: Any) -> Any:
-        return call_taken_over(asking, (self, *args), {}) if hears(self) else body(self, *args)
+    def asking(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hears(self):
+            return call_taken_over(asking, (self, *args), kwargs)
+        return body(self, *args, **kwargs)
 
     _told.append(asking)
     return _named_as(method, asking)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rushlight.nn import Parameter
 
 
+# PyTorch has no class of storages for these: what is pickled names the dtype.
+WITHOUT_STORAGE = (rl.uint16, rl.uint32, rl.uint64, rl.float8_e4m3fn, rl.float8_e5m2)
+
+
 def _element_size(dtype: rl.dtype) -> int:
     """The bytes of an element."""
     return dtype.itemsize
@@ -38,6 +42,30 @@ def _rebuild_tensor_v2(
 ) -> Tensor:
     """_rebuild_tensor with what a pickled tensor says beside; hooks and metadata are not used."""
     return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: rl.dtype,
+    metadata: Any = None,
+) -> Tensor:
+    """_rebuild_tensor_v2 on a storage of bytes, for dtypes that have no class of storages."""
+    made = rl.empty(0, dtype=dtype, device=storage.device)
+    made.set_(storage, storage_offset, tuple(size), tuple(stride))
+    return made.requires_grad_(requires_grad)
+
+
+def _rebuild_meta_tensor_no_storage(
+    dtype: rl.dtype, size: Any, stride: Any, requires_grad: bool
+) -> Tensor:
+    """A tensor on meta."""
+    made = rl.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
+    return made.requires_grad_(requires_grad)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:

@@ -1,7 +1,7 @@
 """torch.ops: the operators that programs added with torch.library, as torch.ops.namespace.name.
 
-The namespace aten has PyTorch's own names for what is in this package, the namespace rushlight what
-this package computes with and PyTorch has no name for.
+The namespace aten has PyTorch's own names for what is in this package, the namespace torchvision
+torchvision's, the namespace rushlight what this package computes with and PyTorch has no name for.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ def _own_packet(namespace: str, name: str) -> Operator | OpOverloadPacket | None
         from rushlight._dispatch import internal_packet
 
         return internal_packet(name)
+    if namespace == "torchvision":
+        from rushlight.vision.ops._operators import packet_of as vision_packet_of
+
+        return vision_packet_of(name)
     if namespace in ("_c10d_functional", "c10d", "c10d_functional"):
         from rushlight.distributed import _operators as _operators
         from rushlight.library._operator import operators

@@ -115,7 +115,7 @@ def load(
 
     It never runs code from the file: a file may only name what rebuilds tensors, plain containers,
     and what add_safe_globals registered. A whole module is refused: save its state_dict(). Files
-    that PyTorch wrote before version 1.6 are read too.
+    that PyTorch wrote before version 1.6 are read too. In a FakeTensorMode tensors are fake.
 
     Args:
         f: path, or file open for reading bytes that can seek.
@@ -144,6 +144,17 @@ def load(
     """
     _check_pickle_module("load", pickle_module)
     _check_load_arguments(f, map_location, pickle_load_args)
+    from rushlight._guards import active_fake_mode
+
+    fake_mode = active_fake_mode()
+    if fake_mode is not None:
+        from rushlight import Tensor
+        from rushlight._subclasses.fake_tensor import unset_fake_temporarily
+        from rushlight.utils._pytree import tree_map_only
+
+        with skip_data(), unset_fake_temporarily():
+            loaded = load(f, map_location, weights_only=weights_only, mmap=mmap)
+        return tree_map_only(Tensor, fake_mode.from_tensor, loaded)
     from rushlight._checkpoint.archive import ReadOptions
     from rushlight._checkpoint.unpickling import read_checkpoint
 
@@ -466,7 +477,7 @@ class skip_data:
     """A block in which save and load leave out the bytes of tensors, which are zero then.
 
     Args:
-        materialize_fake_tensors: no effect; there are no such tensors.
+        materialize_fake_tensors: no effect; fake tensors are not saved.
 
     Example:
         >>> import io

@@ -20,8 +20,6 @@ from rushlight import _insides, _tensor_str, _utils
 from rushlight._dynamo.utils import counters, warn_once
 from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._jit_internal import boolean_dispatch
-from rushlight._subclasses import FakeTensor, FakeTensorMode
-from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
 from rushlight.backends.cuda import SDPBackend
 from rushlight.distributed import rpc
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
@@ -50,15 +48,6 @@ def test_operators_of_aten_are_the_functions_of_the_package() -> None:
     for name in "no_such_operator", "float32", "Tensor", "linalg_no", "__len__":
         assert not hasattr(aten, name)
     assert not hasattr(torch.ops.other, "mm")
-
-
-def test_no_tensor_is_fake() -> None:
-    x = torch.ones(1, device="meta")
-    assert not is_fake(x) and not isinstance(x, FakeTensor)
-    with pytest.raises(NotImplementedError, match="meta"):
-        FakeTensorMode()
-    with unset_fake_temporarily():
-        assert not is_fake(x)
 
 
 def test_functions_have_a_module_of_their_own() -> None:

@@ -84,6 +84,13 @@ def test_what_a_tensor_is_arrives() -> None:
     assert found[0].tolist()[:5] == [7, 0, 0, 0, 1] and found[1].tolist() == [1, 2]
 
 
+def test_a_small_part_of_a_large_tensor_is_sent_alone() -> None:
+    large = torch.arange(100000)
+    for part in (large[10:13], large[5::3][:4], large.view(-1, 10)[7:9, 1:3].t(), large[:0]):
+        found = pass_through(part)
+        assert torch.equal(found, part) and found.untyped_storage().nbytes() == 8 * part.numel()
+
+
 def test_memory_is_given_back() -> None:
     open_files = len(os.listdir("/proc/self/fd"))
     for _ in range(3):

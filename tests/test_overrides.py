@@ -153,10 +153,13 @@ def test_errors_of_the_method_come_through() -> None:
             raise KeyError("broken")
 
     x = sub(Broken)
-    for use in (lambda: x + 1, lambda: torch.exp(x), lambda: x[0], lambda: x.__setitem__(0, 1)):
+    uses: Any = (
+        *(lambda: x + 1, lambda: torch.exp(x), lambda: x[0], lambda: x.__setitem__(0, 1)),
+        *(lambda: repr(x), x.__dlpack_device__, lambda: torch.ones(2).to(x)),
+    )
+    for use in uses:
         with pytest.raises(KeyError, match="broken"):
             use()
-    repr(x)
 
 
 def test_a_scope_sees_plain_tensors() -> None:

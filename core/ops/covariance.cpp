@@ -1,5 +1,6 @@
 // Owns covariances and correlations of variables, which are the rows of a matrix.
 #include "core/ops/op.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -15,7 +16,8 @@ void check_weights(const Tensor& weights, const char* name, int64_t observations
         " with ", weights.dim(), " dimensions");
   CHECK(weights.numel() == observations, "expected ", name, " to have the same numel as there are ",
         "observations in the input but got ", weights.numel(), " != ", observations);
-  if (weights.device().is_cpu()) CHECK(all_true(weights >= 0), name, " cannot be negative");
+  if (weights.device().is_cpu() && has_values(weights))
+    CHECK(all_true(weights >= 0), name, " cannot be negative");
 }
 
 Tensor along_columns(const Tensor& t) { return sum(t, Shape{1}, true); }
@@ -72,7 +74,7 @@ Example:
       return call<"squeeze", Tensor>(mm(centered, conj(transpose(centered, 0, 1))) / freedom);
     }
     Tensor total = sum(weights);
-    if (total.device().is_cpu())
+    if (total.device().is_cpu() && has_values(total))
       CHECK(all_true(total != 0), "weights sum to zero, can't be normalized");
     Tensor centered = rows - along_columns(rows * weights) / total;
     Tensor products = mm(centered, conj(transpose(centered * weights, 0, 1)));

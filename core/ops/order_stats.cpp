@@ -3,6 +3,7 @@
 #include "core/ops/op.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/sort/sort.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -100,8 +101,10 @@ Tensor checked_fractions(const Tensor& input, const Tensor& q) {
         "is ", dtype_name(q.dtype()), ", input is ", dtype_name(input.dtype()));
   CHECK(number || q.device() == input.device(),
         "q tensor must be on the same device as the input tensor");
-  if (q.device().is_cpu())
-    CHECK(all_true((q >= 0) & (q <= 1)), "q values must be in the range [0, 1]");
+  if (q.device().is_cpu()) {
+    Tensor fits = (q >= 0) & (q <= 1);
+    CHECK(!has_values(fits) || all_true(fits), "q values must be in the range [0, 1]");
+  }
   return number ? full({}, item(q), input.dtype(), input.device()) : q;
 }
 

@@ -1,6 +1,7 @@
 // Owns reductions of segments: runs of slices that lie one after the other along a dim.
 #include "core/ops/op.h"
 #include "core/ops/real_number.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -23,14 +24,14 @@ Tensor segment_bounds(const Tensor& data, const Tensor& lengths, const Tensor& o
   if (offsets.defined()) {
     CHECK(offsets.size(-1) > 0, "offsets must have the start of a segment or the end of the last");
     Tensor starts = cast(offsets, DType::int64);
-    if (!unsafe && starts.device().is_cpu())
+    if (!unsafe && starts.device().is_cpu() && has_values(starts))
       CHECK(all_true(starts >= 0) && all_true(starts <= Scalar(data.size(axis))),
             "offsets must lie between 0 and data.size(axis) = ", data.size(axis),
             ", unless unsafe=True.");
     return starts;
   }
   Tensor counts = cast(lengths, DType::int64);
-  if (!unsafe && counts.device().is_cpu()) {
+  if (!unsafe && counts.device().is_cpu() && has_values(counts)) {
     CHECK(all_true(counts >= 0), "lengths contains negative value!");
     CHECK(all_true(sum(counts, Shape{-1}) == Scalar(data.size(axis))),
           "Expected all rows of lengths along axis to sum to data.size(axis) = ", data.size(axis),

@@ -23,6 +23,7 @@ from rushlight._copying import set_state
 from rushlight._layout import LAYOUTS, jagged
 from rushlight._sparse import rebuild
 from rushlight._storage import TypedStorage
+from rushlight._utils import WITHOUT_STORAGE
 from rushlight.nested import nested_tensor_from_jagged
 from rushlight.nested._tensor import Nested, NestedTensor, strided_of
 from rushlight.nn import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -103,8 +104,6 @@ _SCHEMES = (
     quantized.per_channel_symmetric,
     quantized.per_channel_affine_float_qparams,
 )
-# PyTorch has no storage class for these: the pickle names their dtype.
-_UNTYPED_DTYPES = (rl.uint16, rl.uint32, rl.uint64, rl.float8_e4m3fn, rl.float8_e5m2)
 
 
 def check(condition: bool, problem: str) -> None:
@@ -225,7 +224,7 @@ def rebuild_tensor_v3(
 ) -> Tensor:
     """Stands for torch._utils._rebuild_tensor_v3: the storage is bytes and the dtype is named."""
     check(type_in_file(storage).dtype is None, "not an untyped storage")
-    is_known = any(dtype is known for known in _UNTYPED_DTYPES)
+    is_known = any(dtype is known for known in WITHOUT_STORAGE)
     check(is_known, "a tensor of this dtype is not saved as bytes")
     return _resolve(_tensor(storage, dtype, offset, size, stride, requires_grad), metadata)
 
@@ -310,7 +309,7 @@ def _with_state(tensor: Tensor, state: Any) -> Tensor:
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     """Stands for torch._utils._rebuild_meta_tensor_no_storage: a tensor without data."""
-    check(any(dtype is known for known in (*STORAGE_TYPES, *_UNTYPED_DTYPES)), "not a dtype")
+    check(any(dtype is known for known in (*STORAGE_TYPES, *WITHOUT_STORAGE)), "not a dtype")
     _check_layout(0, size, stride, _MAX_INT64, dtype.itemsize)
     check(type(requires_grad) is bool, "requires_grad must be a bool")
     if requires_grad:
@@ -333,7 +332,7 @@ def rebuild_wrapper(
     without elements of its own; its parts are attributes."""
     is_class = isinstance(kind, type) and issubclass(kind, Tensor)
     check(is_class, "a tensor of a class has an unknown one")
-    check(any(dtype is known for known in (*STORAGE_TYPES, *_UNTYPED_DTYPES)), "not a dtype")
+    check(any(dtype is known for known in (*STORAGE_TYPES, *WITHOUT_STORAGE)), "not a dtype")
     _check_layout(offset, size, stride, _MAX_INT64, dtype.itemsize)
     check(layout is rl.strided and isinstance(device, rl.device), "a tensor's layout is damaged")
     check(type(requires_grad) is bool, "requires_grad must be a bool")
@@ -524,7 +523,7 @@ GLOBALS: dict[str, Any] = {
     "collections.Counter": Counter,
     "_codecs.encode": _make_bytes,
     **{f"builtins.{kind.__name__}": kind for kind in (set, bytes, bytearray, complex)},
-    **{_dtype_name(dtype): dtype for dtype in (*STORAGE_TYPES, *_UNTYPED_DTYPES)},
+    **{_dtype_name(dtype): dtype for dtype in (*STORAGE_TYPES, *WITHOUT_STORAGE)},
     **{repr(constant): constant for constant in (*QUANTIZED_STORAGE_TYPES, *_SCHEMES)},
     **{
         kind.name: kind

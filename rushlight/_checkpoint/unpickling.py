@@ -423,7 +423,10 @@ def _full_name(module: Any, attribute: Any) -> str:
     check(type(module) is type(attribute) is str, "a name is not a text")
     renamed = NAME_MAPPING.get((module, attribute))
     module, attribute = renamed or (IMPORT_MAPPING.get(module, module), attribute)
-    return f"{module}.{attribute}"
+    name = f"{module}.{attribute}"
+    # What programs pickle themselves has our names for what PyTorch has, too.
+    in_pytorch = f"torch{name.removeprefix('rushlight')}".replace("._storage.", ".storage.")
+    return in_pytorch if name.startswith("rushlight.") and in_pytorch in GLOBALS else name
 
 
 _MODULES = ("torch.nn.modules.", "rushlight.nn.modules.", "torch.jit.", "torch.fx.")

@@ -13,6 +13,7 @@ from rushlight import _C
 from rushlight._dispatch.kernels import kernel_of
 from rushlight._dispatch.names import Call, overload_of, renamed
 from rushlight._op_overload import Argument, OpOverload, OpOverloadPacket
+from rushlight._tag import Tag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class _Row:
         self.home: str = row["home"].split()[0]
         self.is_internal = self.home in ("core", "private")
         self.is_view: bool = row["view"] and form == ""
+        self.draws: bool = row["draws"]
         self.public_name = _PREFIXES.get(self.home, "") + self.name + ("_" if form == "_" else "")
         self.kernel = kernel_of(self.name, index) if self.home == "core" else None
         positional = [arg for arg in row["args"] if not arg["keyword_only"]]
@@ -178,6 +180,25 @@ def is_view_name(name: str) -> bool:
     row = _rows_by_name().get(name)
     return name in _VIEWS or (row is not None and row.is_view)
 
+
+def tags_of(name: str) -> list[Tag]:
+    """Returns what is said of an operator: that it draws random numbers, or depends on values."""
+    row = _rows_by_name().get(name)
+    tags = [Tag.nondeterministic_seeded] if row is not None and row.draws else []
+    if name in _READ_VALUES:
+        tags.append(Tag.data_dependent_output)
+    if name in _SIZED_BY_VALUES:
+        tags.append(Tag.dynamic_output_shape)
+    return tags
+
+
+_READ_VALUES = {
+    "_local_scalar_dense", "allclose", "equal", "is_nonzero", "item", "linspace", "logspace",
+}  # fmt: skip
+_SIZED_BY_VALUES = {
+    "_to_layout", "_unique", "_unique_consecutive", "batched_nms", "bincount", "index",
+    "masked_select", "nms", "nonzero", "one_hot", "repeat_interleave", "tensor_split", "where",
+}  # fmt: skip
 
 # Views that are made of others, or are no ops here.
 _VIEWS = {

@@ -34,23 +34,27 @@ class Kernel:
         self.__name__ = name
         self.__module__ = "rushlight.ops.rushlight"
         self._op = _C._op_of_row(index, "")
-        # The range of each tensor of integers, None where there are none, by the look of the call.
-        self._seen: OrderedDict[Any, list[tuple[int, int] | None]] = OrderedDict()
+        # By the look of the call and where its tensors were, the range of each tensor of integers,
+        # None where there are none.
+        self._seen: OrderedDict[Any, dict[Any, list[tuple[int, int] | None]]] = OrderedDict()
 
     def note(self, args: Sequence[Any]) -> None:
         """Remembers the look of a call that the core makes."""
-        look, ranges = _look(args), [_range(t) for t in _tensors(args)]
-        known = self._seen.pop(look, None)
-        self._seen[look] = ranges if known is None else list(map(_joined, known, ranges))
+        look, places = _look(args), _places(args)
+        seen = self._seen.pop(look, {})
+        ranges = [_range(t) for t in _tensors(args)]
+        known = seen.get(places)
+        seen[places] = ranges if known is None else list(map(_joined, known, ranges))
+        self._seen[look] = seen
         if len(self._seen) > _MOST:
             self._seen.popitem(last=False)
 
     def knows(self, *args: Any) -> bool:
         """Whether a call looks like one that the core made."""
-        return _look(args) in self._seen
+        return self._ranges(args) is not None
 
     def __call__(self, *args: Any) -> Any:
-        known = self._seen.get(_look(args))
+        known = self._ranges(args)
         if known is None:
             raise RuntimeError(
                 f"rushlight::{self.__name__} is internal: it was never called with tensors of "
@@ -66,6 +70,16 @@ class Kernel:
                     f"{'never known' if limits is None else f'from {limits[0]} to {limits[1]}'}."
                 )
         return self._op(*args)
+
+    def _ranges(self, args: Sequence[Any]) -> list[tuple[int, int] | None] | None:
+        """What integers a call like this had; None if there was none like it.
+
+        On meta, where nothing is read, a call is like those elsewhere.
+        """
+        seen, places = self._seen.get(_look(args), {}), _places(args)
+        if seen and set(places) == {"meta"}:
+            return next(iter(seen.values()))
+        return seen.get(places)
 
 
 @cache
@@ -85,12 +99,20 @@ def _tensors(args: Sequence[Any]) -> list[Tensor]:
 def _look(args: Sequence[Any]) -> Any:
     def of(arg: Any) -> Any:
         if isinstance(arg, Tensor):
-            return arg.shape, arg.stride(), arg.dtype, arg.device, arg._layout
+            return arg.shape, arg.stride(), arg.dtype, arg._layout
+        if isinstance(arg, _C.device):
+            return _C.device
         if isinstance(arg, (list, tuple)):
             return tuple(of(item) for item in arg)
         return type(arg), arg
 
     return tuple(of(arg) for arg in args)
+
+
+def _places(args: Sequence[Any]) -> tuple[str, ...]:
+    """Where the tensors of a call are, and what devices it names."""
+    devices = [arg for arg in args if isinstance(arg, _C.device)]
+    return tuple(str(device) for device in [*(t.device for t in _tensors(args)), *devices])
 
 
 def _range(tensor: Tensor) -> tuple[int, int] | None:

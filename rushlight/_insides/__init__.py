@@ -6,7 +6,7 @@ rushlight.as_torch makes these names of torch._C. Each is a thin call of what is
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import layout, qscheme
+from rushlight import PyTorchFileReader, PyTorchFileWriter, layout, qscheme
 from rushlight._insides import _cpu, _functorch, _nn
 from rushlight._storage import memory_of
 from rushlight._tag import Tag
@@ -16,6 +16,8 @@ from rushlight.linalg import LinAlgError as _LinAlgError
 __all__ = [
     "Graph",
     "Node",
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
     "ScriptMethod",
     "ScriptModule",
     "Tag",

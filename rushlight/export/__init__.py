@@ -14,7 +14,13 @@ from rushlight.export._dataclasses import register_dataclass
 from rushlight.export._files import read, write
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
-from rushlight.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
+from rushlight.export.dynamic_shapes import (
+    AdditionalInputs,
+    Dim,
+    ShapesCollection,
+    dims,
+    without_auto,
+)
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
 
@@ -106,7 +112,13 @@ def export(
         raise TypeError(f"export: kwargs is {type(kwargs)}. Give a dict of arguments by name.")
     if isinstance(dynamic_shapes, (AdditionalInputs, ShapesCollection)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
-    program = record_program(mod, args, kwargs, refuse_read, dynamic_shapes)
+    try:
+        program = record_program(mod, args, kwargs, refuse_read, dynamic_shapes)
+    except ValueError:
+        fixed = without_auto(dynamic_shapes)
+        if fixed is None:
+            raise
+        program = record_program(mod, args, kwargs, refuse_read, fixed)
     return ExportedProgram(program, (args, dict(kwargs or {})))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rushlight import Tensor, nn
-from rushlight.utils._pytree import tree_leaves, tree_map
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 if TYPE_CHECKING:
     from rushlight.export.exported_program import ExportedProgram
@@ -16,15 +16,34 @@ if TYPE_CHECKING:
 __all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims"]
 
 
-class _Hint(enum.Enum):
+@dataclass(frozen=True)
+class _DimHint:
     """What a size may be without a name."""
 
-    AUTO = "AUTO"
-    DYNAMIC = "DYNAMIC"
-    STATIC = "STATIC"
+    kind: str
+    min: int | None = None
+    max: int | None = None
+    has_range: bool = False
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> _DimHint:
+        """Returns the same for sizes in a range."""
+        if self.has_range:
+            raise TypeError(f"Dim.{self.kind}: its range is given already, {self}.")
+        _check_range(min, max)
+        return _DimHint(self.kind, min, max, has_range=True)
 
     def __repr__(self) -> str:
-        return f"Dim.{self.name}"
+        limits = (("min", self.min), ("max", self.max))
+        given = [f"{name}={value}" for name, value in limits if value is not None]
+        return f"DimHint({', '.join([self.kind, *given])})"
+
+
+def _check_range(min: int | None, max: int | None) -> None:
+    for name, value in (("min", min), ("max", max)):
+        if value is not None and value < 0:
+            raise AssertionError(f"{name} must be non-negative, got {value}")
+    if min is not None and max is not None and min > max:
+        raise AssertionError(f"min must be <= max, got min={min}, max={max}")
 
 
 class Dim:
@@ -39,9 +58,10 @@ class Dim:
         max: its largest value; None for no limit.
 
     Attributes:
-        AUTO: in place of a Dim: a size without a name. Sizes of several inputs that are AUTO, in
-            the same dimension and equal in the example, are taken for the same.
-        DYNAMIC: the same.
+        DYNAMIC: in place of a Dim: a size without a name, in a range by DYNAMIC(min=2, max=64).
+            Sizes of several inputs, in the same dimension and equal in the example, are taken for
+            the same.
+        AUTO: the same, or a size that does not change if the program does not let it.
         STATIC: a size that does not change, like None.
 
     Raises:
@@ -53,9 +73,9 @@ class Dim:
         (Dim('batch', min=0, max=64), Dim('2*batch'))
     """
 
-    AUTO = _Hint.AUTO
-    DYNAMIC = _Hint.DYNAMIC
-    STATIC = _Hint.STATIC
+    AUTO = _DimHint("AUTO")
+    DYNAMIC = _DimHint("DYNAMIC")
+    STATIC = _DimHint("STATIC")
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         low, high = 0 if min is None else min, math.inf if max is None else max
@@ -309,6 +329,13 @@ def resolve(
     return found
 
 
+def without_auto(dynamic_shapes: Any) -> Any:
+    """Returns what is said of sizes with those fixed that are AUTO; None where none is."""
+    leaves, spec = tree_flatten(dynamic_shapes)
+    fixed = [None if isinstance(x, _DimHint) and x.kind == "AUTO" else x for x in leaves]
+    return None if fixed == leaves else tree_unflatten(fixed, spec)
+
+
 def _walk(
     value: Any,
     said: Any,
@@ -369,9 +396,14 @@ def _of_tensor(
             )
         place %= tensor.dim()
         size = tensor.shape[place]
-        if meant is Dim.AUTO or meant is Dim.DYNAMIC:
-            dims[place] = unnamed.setdefault((place, size), Dim(f"s{len(unnamed)}"))
-        elif isinstance(meant, Dim):
+        if isinstance(meant, _DimHint):
+            if meant.kind == "STATIC":
+                continue
+            dim = unnamed.setdefault((place, size), Dim(f"s{len(unnamed)}"))
+            dim.min = max(dim.min, meant.min or 0)
+            dim.max = min(dim.max, math.inf if meant.max is None else meant.max)
+            meant = dim
+        if isinstance(meant, Dim):
             if meant.root_at(size) is None:
                 raise ValueError(
                     f"export: dimension {place} of {path} is {size} in the example, which is no "
@@ -383,7 +415,7 @@ def _of_tensor(
                 f"export: dynamic_shapes says that dimension {place} of {path} is {meant}, but it "
                 f"is {size} in the example."
             )
-        elif meant is not None and meant is not Dim.STATIC and not isinstance(meant, int):
+        elif meant is not None and not isinstance(meant, int):
             raise ValueError(
                 f"export: dynamic_shapes says {meant!r} of dimension {place} of {path}. Use a Dim, "
                 "or None for a size that does not change."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rushlight import _later
 from rushlight.fx import immutable_collections
-from rushlight.fx._symbolic_trace import PH, Tracer, symbolic_trace
+from rushlight.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace
 from rushlight.fx._wrapping import wrap
 from rushlight.fx.graph import CodeGen, Graph
 from rushlight.fx.graph_module import GraphModule
@@ -25,6 +25,7 @@ __all__ = [
     "Interpreter",
     "Node",
     "Proxy",
+    "ProxyableClassMeta",
     "Tracer",
     "Transformer",
     "has_side_effect",

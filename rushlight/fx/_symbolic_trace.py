@@ -21,11 +21,11 @@ from rushlight._signatures import annotations, signature
 from rushlight.fx._wrapping import Patches, patch_marked, recorded
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import CONSTANTS, Argument
-from rushlight.fx.proxy import ParameterProxy, TracerBase
+from rushlight.fx.node import CONSTANTS, Argument, map_aggregate
+from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
 from rushlight.nn.modules._hooks import Hooked
 
-__all__ = ["PH", "Tracer", "symbolic_trace"]
+__all__ = ["PH", "ProxyableClassMeta", "Tracer", "symbolic_trace"]
 
 
 class PHBase:
@@ -55,6 +55,29 @@ def _flag_set() -> Iterator[None]:
         yield
     finally:
         _is_fx_tracing_flag = before
+
+
+class ProxyableClassMeta(type):
+    """Lets graphs make objects of a class: with Proxies, a call of the class becomes a node.
+
+    Objects that are there already become attributes of the module that is recorded.
+
+    Example:
+        >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
+        ...     def __init__(self, left, right):
+        ...         self.left, self.right = left, right
+        >>> traced = torch.fx.symbolic_trace(lambda x: Pair(x, x + 1).right)
+        >>> [node.name for node in traced.graph.nodes]
+        ['x', 'add', 'pair', 'getattr_1', 'output']
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        found: list[Proxy] = []
+        if _is_fx_tracing_flag:
+            map_aggregate((args, kwargs), lambda a: found.append(a) if isinstance(a, Proxy) else a)
+        if found:
+            return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 class Tracer(TracerBase):
@@ -189,6 +212,10 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", path, (), {})
         if isinstance(a, nn.Module) and a in self._paths:
             return self.create_node("get_attr", self._paths[a], (), {})
+        if isinstance(type(a), ProxyableClassMeta):
+            path = self._fresh_name(f"_{type(a).__name__}_constant_")
+            setattr(self.root, path, a)
+            return self.create_node("get_attr", path, (), {})
         return super().create_arg(a)
 
     def get_fresh_qualname(self, prefix: str) -> str:

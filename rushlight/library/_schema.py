@@ -86,6 +86,11 @@ class Parameter:
     keyword_only: bool = False
     mark: str = ""
 
+    @property
+    def is_write(self) -> bool:
+        """The same, as arguments of the operators of torch.ops.aten say it."""
+        return self.writes
+
     def is_default(self, value: Any) -> bool:
         """Whether a value is that of a call which does not say it."""
         return type(value) is type(self.default) and value == self.default

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._copying import is_dense
 from rushlight.multiprocessing.reductions import Descriptor
 from rushlight.multiprocessing.slots import Borrower, Lender, Loan
 
@@ -173,9 +174,31 @@ class _Pickler(ForkingPickler):
             return NotImplemented
         loan = self._lender.lend(obj) if obj.nbytes >= _LARGE else None
         if loan is None:
-            return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+            return _small(obj)
         self.loans.append(loan)
         return Borrower.tensor, (self._lender, loan), obj.__dict__ or None
+
+
+def _small(tensor: Tensor) -> tuple[Any, ...]:
+    """What pickle writes for a tensor of few elements: these, and not all that lies beside them."""
+    sizes = tuple(tensor.shape)
+    if is_dense(tensor):
+        flat = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
+        strides = tensor.stride()
+    else:
+        flat, strides = tensor.contiguous().view(-1), None
+    payload = memoryview(flat.view(rl.uint8)).tobytes()
+    return _rebuild_small, (payload, tensor.dtype, sizes, strides), tensor.__dict__ or None
+
+
+def _rebuild_small(
+    payload: bytes, dtype: rl.dtype, sizes: tuple[int, ...], strides: tuple[int, ...] | None
+) -> Tensor:
+    if not payload:
+        return rl.empty(sizes, dtype=dtype)
+    flat = rl.frombuffer(bytearray(payload), dtype=dtype)
+    made = flat.view(sizes) if strides is None else flat.as_strided(sizes, strides)
+    return made.detach()
 
 
 class _Unpickler(pickle.Unpickler):

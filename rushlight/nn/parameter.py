@@ -8,6 +8,7 @@ from.
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,7 +64,15 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return type(self), (self.detach(), self.requires_grad), self.__getstate__()
+        state = self.__getstate__()
+        if type(self) is not Parameter:
+            return type(self), (self.detach(), self.requires_grad), state
+        from rushlight import _utils
+
+        arguments = (self.detach(), self.requires_grad, OrderedDict())
+        if not state:
+            return _utils._rebuild_parameter, arguments
+        return _utils._rebuild_parameter_with_state, (*arguments, state)
 
     def __repr__(self, **kwargs: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(**kwargs)

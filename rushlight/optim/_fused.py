@@ -340,7 +340,7 @@ def moments(group: Group, state: State, grad: Tensor) -> tuple[Tensor, Tensor]:
 
 def no_steps() -> Tensor:
     """Returns the count of steps that a parameter begins with."""
-    return rl.zeros((), dtype=number_dtype(), device="cpu")
+    return rl.tensor(0.0, dtype=number_dtype(), device="cpu")
 
 
 def number_dtype() -> rl.dtype:

@@ -33,7 +33,8 @@ x.tolist() | x.all() | x.any() | torch.equal(x, y) | torch.allclose(x, y) | x.no
 torch.tril(z) | x.flip(0) | x.roll(1, 0) | x.repeat(2, 1) | x.abs() | x.scatter(0, i[None], 1.0)
 x.index_add(0, i, y) | x.index_select(0, i) | x.addcmul(y, y) | torch.lerp(x, y, 0.5)
 x.uniform_() | x.normal_() | x.bernoulli_(0.5) | x.logsumexp(0) | x.prod() | x.isnan()
-x.round() | x.is_contiguous() | repr(y)
+x.round() | x.is_contiguous() | repr(y) | torch.tensor([1, 2]) | torch.as_tensor([1.0]) | x[[0, 1]]
+x.new_tensor([1]) | torch.Tensor([1, 2]) | torch.tensor(1.0, dtype=torch.float64)
 """.replace("\n", "|")
 
 
@@ -78,3 +79,48 @@ def test_operators_and_arguments_are_pytorchs() -> None:
         if expected != found:
             different[expression] = (expected, found)
     assert not different
+
+
+FAKE_PROGRAMS: Any = {
+    "network": lambda lib: lib.nn.Sequential(
+        lib.nn.Conv2d(3, 4, 3), lib.nn.BatchNorm2d(4), lib.nn.Flatten(), lib.nn.Linear(144, 5)
+    )(lib.randn(2, 3, 8, 8)),
+    "attention": lambda lib: lib.nn.TransformerEncoderLayer(8, 2, 16)(lib.randn(4, 2, 8)),
+    "recurrent": lambda lib: lib.nn.LSTM(3, 4)(lib.randn(5, 2, 3))[0],
+    "on a GPU": lambda lib: lib.ones(2, device="cuda") * 2,
+    "a number with it": lambda lib: lib.ones(2, device="cuda") + lib.tensor(1.0),
+    "numbers": lambda lib: lib.zeros(lib.tensor(3), lib.tensor(2) * 2),
+    "known": lambda lib: (lib.tensor(2) + 3).item(),
+    "changed": lambda lib: lib.tensor(2).add_(3).item(),
+    "in place": lambda lib: lib.ones(2, 1).squeeze_(1),
+    "mask": lambda lib: lib.ones(3).masked_fill(lib.ones(3) > 0, 2.0),
+    "loss": lambda lib: lib.nn.functional.cross_entropy(
+        lib.randn(4, 3, requires_grad=True), lib.tensor([0, 1, 2, 0])
+    ),
+    "item": lambda lib: lib.ones(3).sum().item(),
+    "if": lambda lib: bool(lib.ones(3).any()),
+    "list": lambda lib: lib.ones(3).tolist(),
+    "equal": lambda lib: lib.equal(lib.ones(3), lib.ones(3)),
+    "nonzero": lambda lib: lib.ones(3).nonzero(),
+    "index by a mask": lambda lib: lib.ones(3)[lib.ones(3) > 0],
+    "unique": lambda lib: lib.ones(3).unique(),
+    "two devices": lambda lib: lib.ones(2, device="cuda") + lib.ones(2),
+    "wrong shapes": lambda lib: lib.ones(2, 3) @ lib.ones(2, 3),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FAKE_PROGRAMS)
+def test_programs_without_data_give_or_refuse_the_same(name: str) -> None:
+    def outcome(lib: Any) -> Any:
+        fake = importlib.import_module(f"{lib.__name__}._subclasses.fake_tensor")
+        try:
+            with fake.FakeTensorMode():
+                result = FAKE_PROGRAMS[name](lib)
+        except Exception as error:
+            return type(error).__name__
+        if not fake.is_fake(result):
+            return result
+        return tuple(result.shape), str(result.dtype), str(result.device), result.requires_grad
+
+    assert outcome(rushlight) == outcome(torch)

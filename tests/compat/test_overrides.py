@@ -26,7 +26,9 @@ QUESTIONS = """x.size() x.size(0) x.dim() x.numel() x.stride() x.storage_offset(
     x.element_size() x.data_ptr() x.is_complex() x.is_floating_point() x.tolist() x.numpy() x.type()
     x.requires_grad_() x.to(torch.float64) x.to(y) x.double() x.cpu() x.untyped_storage()
     x.new_tensor(2) x.is_shared() x.as_subclass(torch.Tensor) x.dim_order() x.unique() s.item()
-    float(s) int(s) bool(s) len(x) (1.0 in x) f"{x}" list(range(4))[i[0]]"""
+    float(s) int(s) bool(s) len(x) (1.0 in x) f"{x}" list(range(4))[i[0]]
+    y.to(x) repr(x) str(x) x.__array__() x.__dlpack__() x.__dlpack_device__() reversed(x)
+    x.__reduce_ex__(2)"""
 STATEMENTS = """x+=y x-=y x*=y x/=y x//=y x%=y x[0]=1 b&=b b|=b b^=b i<<=1 i>>=1"""
 
 

@@ -310,6 +310,11 @@ def test_dims_of_one_name_are_one_size() -> None:
         program(torch.ones(5), torch.ones(12))
 
 
+class Add(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+
 class Total(nn.Module):
     def forward(self, x: Tensor, y: dict[str, Any], k: Tensor | None = None) -> Tensor:
         return x.sum() + y["a"].sum() * y["b"] + (0 if k is None else k.sum())
@@ -336,6 +341,36 @@ def test_sizes_are_said_of_the_tensors_themselves() -> None:
     said[torch.zeros(4, 3)] = {0: BATCH}
     with pytest.raises(ValueError, match="1 of its tensors are not among"):
         said.dynamic_shapes(Total(), args, kwargs)
+
+
+def test_sizes_without_a_name_have_a_range() -> None:
+    ranged = Dim.AUTO(min=2, max=8)
+    assert repr(ranged) == "DimHint(AUTO, min=2, max=8)" and ranged == Dim.AUTO(min=2, max=8)
+    assert repr(Dim.DYNAMIC) == "DimHint(DYNAMIC)" and Dim.DYNAMIC(max=3) != Dim.DYNAMIC
+    shapes = ({0: ranged}, {0: Dim.DYNAMIC(max=6)})  # equal in the example, and so one size
+    program = exported(Add(), torch.ones(4), torch.ones(4), dynamic_shapes=shapes)
+    assert [(d.min, d.max) for d in program.range_constraints.values()] == [(2, 6)]
+    assert program.module()(torch.ones(6), torch.ones(6)).shape == (6,)
+    for size in (1, 7):
+        with pytest.raises(AssertionError):
+            program.module()(torch.ones(size), torch.ones(size))
+    with pytest.raises(ValueError, match="no value of"):
+        exported(nn.ReLU(), torch.ones(4), dynamic_shapes=({0: Dim.DYNAMIC(min=5)},))
+    for min, max in ((5, 2), (-1, None), (None, -1)):
+        with pytest.raises(AssertionError, match=r"min must be|max must be"):
+            Dim.AUTO(min, max)
+    with pytest.raises(TypeError, match="range is given"):
+        ranged(max=3)
+
+
+def test_auto_sizes_are_fixed_where_the_program_does_not_let_them_change() -> None:
+    def fixes(x: Tensor) -> Tensor:
+        return x.view(2, 3)
+
+    program = exported(Calls(fixes), torch.ones(6), dynamic_shapes=({0: Dim.AUTO},))
+    assert program.module()(torch.ones(6)).shape == (2, 3) and not program.range_constraints
+    with pytest.raises(ValueError, match="fails with"):
+        exported(Calls(fixes), torch.ones(6), dynamic_shapes=({0: Dim.DYNAMIC},))
 
 
 def test_sizes_are_learned_from_more_examples() -> None:

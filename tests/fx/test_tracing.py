@@ -420,3 +420,30 @@ def test_arguments_of_nodes_are_trees() -> None:
     leaves, spec = pytree.tree_flatten(args)
     assert leaves == [1, 2] and pytree.tree_unflatten(leaves, spec) == args
     assert type(pytree.tree_map(lambda n: n, args)) is fx.immutable_collections.immutable_list
+
+
+class Couple(metaclass=fx.ProxyableClassMeta):
+    def __init__(self, left: Any, right: Any) -> None:
+        self.left, self.right = left, right
+
+    def add(self, other: Any) -> Couple:
+        return Couple(self.left + other.left, self.right + other.right)
+
+
+def test_graphs_make_objects_of_proxyable_classes() -> None:
+    def program(pair: Any, x: Any) -> Any:
+        return pair.add(Couple(x, x)).right
+
+    traced = fx.symbolic_trace(program)
+    assert [(node.op, node.name) for node in traced.graph.nodes] == [
+        ("placeholder", "pair"),
+        ("placeholder", "x"),
+        ("call_function", "couple"),
+        ("call_method", "add"),
+        ("call_function", "getattr_1"),
+        ("output", "output"),
+    ]
+    given = Couple(torch.zeros(2), torch.ones(2))
+    assert traced(given, torch.ones(2)).tolist() == [2, 2]
+    kept = fx.symbolic_trace(lambda x: Couple(x, given).right)
+    assert kept(torch.ones(2)) is given and kept._Couple_constant_0 is given

@@ -274,3 +274,26 @@ def test_deform_conv2d_with_wild_offsets() -> None:
         assert out.shape == (1, 2, 3, 4)
         if not np.isnan(value):
             assert bool((out == 0).all())
+
+
+def test_operators_of_torchvision_are_found_by_their_names() -> None:
+    named = torch.ops.torchvision
+    image, rois = torch.rand(2, 8, 6, 6), torch.tensor([[0, 1.0, 1.0, 4.0, 4.0], [1, 0, 0, 5, 3]])
+    boxes, scores = rois[:, 1:], torch.tensor([0.5, 0.9])
+    assert (
+        named.nms.default is named.nms.default
+        and str(named.nms.default) == "torchvision.nms.default"
+    )
+    assert torch.equal(named.nms(boxes, scores, 0.5), ops.nms(boxes, scores, 0.5))
+    aligned = named.roi_align.default(image, rois, 0.5, 2, 3, -1, True)
+    assert torch.equal(aligned, ops.roi_align(image, rois, (2, 3), 0.5, aligned=True))
+    for name, options in (("ps_roi_align", (-1,)), ("ps_roi_pool", ())):
+        result, planes = getattr(named, name)(image, rois, 1.0, 2, 2, *options)
+        assert torch.equal(result, getattr(ops, name)(image, rois, 2))
+        assert planes.dtype is torch.int32 and planes[1].flatten().tolist() == list(range(8))
+        assert getattr(named, name)(image, rois[:0], 1.0, 2, 2, *options)[1].shape == (0, 2, 2, 2)
+    weight, offset = torch.rand(4, 4, 3, 3), torch.rand(2, 18, 6, 6)
+    mask, bias = torch.rand(2, 9, 6, 6), torch.rand(4)
+    bent = named.deform_conv2d(image, weight, offset, mask, bias, 1, 1, 1, 1, 1, 1, 2, 1, True)
+    assert torch.equal(bent, ops.deform_conv2d(image, offset, weight, bias, padding=1, mask=mask))
+    assert not hasattr(named, "no_such_operator")

@@ -7,6 +7,7 @@
 #include "core/ops/same_device.h"
 #include "core/ops/shape/shape.h"
 #include "core/tensor/tile_loop.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -129,7 +130,7 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
   wanted[size_t(d)] = along[size_t(d)] = index.numel();
   CHECK(slices.sizes() == wanted, "source has shape ", source.sizes(), ", but an index of ",
         index.numel(), " in dim ", d, " of shape ", input.sizes(), " needs ", wanted);
-  if (!index.device().is_meta() && index.numel() > 0)
+  if (has_values(index) && index.numel() > 0)
     check_bounds(contiguous(cast(bottom(index), DType::int64)), 0, target.size(d), size_t(d),
                  target.size(d));
   Tensor places = expand(reshape(cast(index, DType::int64), along), wanted);
@@ -399,7 +400,7 @@ num_classes is one more than the largest number unless given, inside vmap that o
     Tensor numbers = to_contiguous(tensor);
     bool is_left = num_classes > 0 && tensor.numel() > 0 &&
                    leaves_check_to_device(numbers, 0, num_classes);
-    if (tensor.numel() > 0 && !is_left && !tensor.device().is_meta()) {
+    if (tensor.numel() > 0 && !is_left && has_values(tensor)) {
       Bounds bounds = bounds_of(numbers);
       largest = bounds.greatest;
       CHECK(bounds.least >= 0 && bounds.greatest < INT64_MAX,

@@ -6,6 +6,7 @@
 #include "core/ops/real_number.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/same_device.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -370,11 +371,11 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
           dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
     Tensor target = as_vector(input);
     Tensor chosen = expanded_mask(mask, target.sizes());
-    if (is_lifted(mask)) return scatter_where(target, chosen, source);
     if (mask.device().is_meta()) {
       check_same_device(input, mask, "mask");
       return input;
     }
+    if (is_lifted(mask) || !has_values(mask)) return scatter_where(target, chosen, source);
     if (target.is_contiguous()) {  // one index, then, instead of one for each dim
       target = view(target, Shape{-1});
       chosen = flat(chosen);

@@ -266,7 +266,7 @@ Args:
     int64_t n = LU.size(-1);
     CHECK(sides.size(-2) == n, "Incompatible shapes of A and B for the equation ",
           left ? "AX = B" : "XA = B", " (", n, "x", n, " and ", B.size(-2), "x", B.size(-1), ")");
-    if (!pivots.device().is_meta())
+    if (has_values(pivots))
       permutation_on_cpu(bottom(pivots), n);  // refuses what are no pivots
     Shape batch = broadcast_shapes(batch_sizes(LU), batch_sizes(sides));
     Tensor X = call<"lu_solve_kernel", Tensor>(expand(LU, with_matrix(batch, n, n)),

@@ -83,7 +83,7 @@ Tensor exponential(const Tensor& A) {
   // table 3.1, between degrees 15 and 20.
   Tensor counts = halvings(A, is_single ? 0.58 : 0.78);
   int64_t most = 0;
-  if (!A.device().is_meta()) most = int64_t(item(call<"max", Tensor>(bottom(counts))).to<double>());
+  if (has_values(A)) most = int64_t(item(call<"max", Tensor>(bottom(counts))).to<double>());
   Tensor result = A;
   if (most > 0) result = A * unsqueeze(unsqueeze(exp2(-counts), -1), -1);
   result = is_single ? taylor_8(result, I) : taylor_16(result, I);

@@ -47,7 +47,7 @@ Tensor scaled_inverse(const Tensor& c, const Tensor& A, const Tensor& LU, const 
   return call<"linalg_solve", Tensor>(adjoint(A), sides, true);
 }
 
-bool any_zero(const Tensor& t) { return !t.device().is_meta() && !all_true(t != 0); }
+bool any_zero(const Tensor& t) { return has_values(t) && !all_true(t != 0); }
 
 // What takes the zeros from the diagonal of U, as small as `step` of its elements: (*, n).
 Tensor shift_of(const Tensor& LU, double step) {

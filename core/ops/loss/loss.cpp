@@ -4,6 +4,7 @@
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
 #include "core/ops/same_device.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -70,7 +71,7 @@ void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t>
                    ErrorKind kind) {
   CHECK(target.dtype() == DType::int64 || target.dtype() == DType::uint8,
         "expected target of dtype int64, got ", dtype_name(target.dtype()), ". Use target.long().");
-  if (!target.device().is_cpu()) return;
+  if (!target.device().is_cpu() || !has_values(target)) return;
   Tensor flat = prepared(bottom(target), DType::int64);
   for (int64_t i = 0; i < flat.numel(); ++i) {
     int64_t c = flat.data<int64_t>()[i];

@@ -6,6 +6,7 @@
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
 #include "core/ops/same_device.h"
+#include "core/tensor/values.h"
 
 namespace rushlight {
 namespace {
@@ -28,7 +29,7 @@ Tensor classes_up_to(int64_t size, Device device) {
 // How many targets the row with most of them has; inside vmap, where that is different for each
 // sample, how many there may be. `valid` (N, C) says which entries are targets, the first ones.
 int64_t most_targets(const Tensor& valid) {
-  if (valid.numel() == 0 || valid.device().is_meta()) return 0;
+  if (valid.numel() == 0 || !has_values(valid)) return 0;
   if (inside_batch_level()) return valid.size(1);
   return item(call<"max", Tensor>(sum(valid, Shape{1}))).to<int64_t>();
 }

@@ -107,6 +107,13 @@ Tensor add_product(const Tensor& input, const Tensor& left, const Tensor& right,
   return call<"_add_product", Tensor>(expand_to_product(input, sizes), left, right, beta, alpha);
 }
 
+// Of matrices, or batches of them whose dims broadcast.
+Tensor matrix_product(const Tensor& input, const Tensor& other) {
+  if (input.dim() == 2 && other.dim() == 2) return mm(input, other);
+  check_batch_dims(input, other);
+  return call<"_matmul", Tensor>(input, other);
+}
+
 }  // namespace
 
 void check_kinds(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
@@ -229,12 +236,10 @@ Example:
           left, "D and ", right, "D");
     check_kinds(input, other);
     check_inner(input, other);
-    if (left == 2 && right == 2) return mm(input, other);
     if (left == 1 && right == 1) return dot(input, other);
-    if (left == 1) return squeeze(matmul(unsqueeze(input, 0), other), -2);
-    if (right == 1) return squeeze(matmul(input, unsqueeze(other, 1)), -1);
-    check_batch_dims(input, other);
-    return call<"_matmul", Tensor>(input, other);
+    if (left == 1) return squeeze(matrix_product(unsqueeze(input, 0), other), -2);
+    if (right == 1) return squeeze(matrix_product(input, unsqueeze(other, 1)), -1);
+    return matrix_product(input, other);
   },
 })
 

@@ -1,7 +1,7 @@
-"""What PyTorch keeps here: optimization, which folds batch norms into convolutions."""
+"""What PyTorch keeps here: batch norms folded into convolutions, constants computed once."""
 
 from __future__ import annotations
 
-from rushlight.fx.experimental import optimization
+from rushlight.fx.experimental import const_fold, optimization
 
-__all__ = ["optimization"]
+__all__ = ["const_fold", "optimization"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rushlight.fx.passes import (
+    dialect,
+    fake_tensor_prop,
     graph_drawer,
     infra,
     operator_support,
@@ -13,6 +15,8 @@ from rushlight.fx.passes import (
 )
 
 __all__ = [
+    "dialect",
+    "fake_tensor_prop",
     "graph_drawer",
     "infra",
     "operator_support",

@@ -93,7 +93,8 @@ def _scale(gradients: list[Tensor], max_norm: float, total_norm: Tensor) -> None
     # 1e-6 keeps gradients of norm 0 finite.
     factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
     # Where asking costs no wait, gradients that are small enough are not even read.
-    if factor.device.type == "cpu" and factor.item() == 1:
+    is_read = factor.device.type == "cpu" and not rl._C._is_wrapper(factor)
+    if is_read and factor.item() == 1:
         return
     with rl.no_grad():
         for grad in gradients:
