@@ -229,6 +229,7 @@ from rushlight._settings import use_deterministic_algorithms as use_deterministi
 from rushlight._sparse import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
 from rushlight._sparse import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from rushlight._sparse import dsmm as dsmm
+from rushlight._sparse import native_norm as native_norm
 from rushlight._sparse import resize_as_sparse_ as resize_as_sparse_
 from rushlight._sparse import saddmm as saddmm
 from rushlight._sparse import sparse_bsc_tensor as sparse_bsc_tensor
@@ -731,6 +732,7 @@ __all__ = [
     "native_batch_norm",
     "native_group_norm",
     "native_layer_norm",
+    "native_norm",
     "nested",
     "nn",
     "norm_except_dim",

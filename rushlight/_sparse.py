@@ -8,6 +8,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._layout import LAYOUTS
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,29 @@ def _convert_indices_from_csr_to_coo(
     rows = rows.repeat_interleave(crow_indices.diff())
     pair = (col_indices, rows) if transpose else (rows, col_indices)
     return rl.stack([index.to(rl.int32 if out_int32 else rl.int64) for index in pair])
+
+
+@overridable
+def native_norm(
+    input: Tensor,
+    p: float | None = 2,
+    dim: Sequence[int] = (),
+    keepdim: bool = False,
+    dtype: rl.dtype | None = None,
+) -> Tensor:
+    """Returns the norm of all elements of a sparse tensor; norm takes dense ones, too.
+
+    Example:
+        >>> torch.native_norm(torch.tensor([0.0, 3.0, 4.0]).to_sparse())
+        tensor(5.)
+    """
+    if input.layout != rl.sparse_coo:
+        raise NotImplementedError(
+            f"native_norm: input has layout {input.layout}, and must be torch.sparse_coo. "
+            "Use norm, which takes every layout."
+        )
+    is_whole = len(set(dim)) in (0, input.dim())
+    return rl.norm(input, p, None if is_whole else dim, keepdim, dtype=dtype)
 
 
 def _indices(data: Any) -> Tensor:

@@ -218,6 +218,9 @@ def test_integer_division_by_zero_raises(name: str) -> None:
     settings = {"rounding_mode": "floor"} if name == "div" else {}
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         getattr(torch, name)(torch.tensor([1, 2]), torch.tensor([1, 0]), **settings)
+    nothing = torch.empty(0, dtype=torch.int64)
+    for zero in (0, torch.tensor(0), torch.tensor([0])):
+        assert getattr(torch, name)(nothing, zero, **settings).shape == (0,)
 
 
 def test_int64_extremes_wrap_and_do_not_trap() -> None:

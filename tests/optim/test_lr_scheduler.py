@@ -133,6 +133,16 @@ def test_a_plateau_lowers_the_rate_after_its_patience() -> None:
     assert scheduler.best == 1
 
 
+def test_programs_replace_how_a_plateau_lowers_the_rates() -> None:
+    scheduler = s.ReduceLROnPlateau(optimizer_of(1.0), patience=1)
+    epochs = []
+    scheduler._reduce_lr = epochs.append
+    for loss in [3, 2, 2, 2, 2, 2]:
+        scheduler.step(loss)
+    assert epochs == [4, 6]
+    assert scheduler.get_last_lr() == [1.0]
+
+
 @pytest.mark.parametrize("make", [make for make, _ in CLOSED_FORMS.values()], ids=CLOSED_FORMS)
 def test_a_loaded_state_continues_exactly(make) -> None:
     one, two = optimizer_of(), optimizer_of()

@@ -224,6 +224,17 @@ def test_resizing() -> None:
     assert x.resize_as_sparse_(y).shape == (4, 4)
 
 
+def test_native_norm_is_of_all_elements() -> None:
+    x = torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, -4.0], (3, 2))
+    assert torch.native_norm(x).item() == 5
+    assert torch.native_norm(x, None, [-1, 0], False, None).item() == 5
+    assert torch.native_norm(x, 1).item() == 7
+    assert torch.native_norm(x, 2, dtype=torch.float64).dtype == torch.float64
+    for refused in (lambda: torch.native_norm(x, 2, [0]), lambda: torch.native_norm(x.to_dense())):
+        with pytest.raises(NotImplementedError, match="norm: "):
+            refused()
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])
 def test_softmax_is_over_the_entries(dim: int) -> None:
     generator = np.random.default_rng(0)

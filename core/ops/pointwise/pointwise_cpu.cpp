@@ -10,6 +10,7 @@ namespace rushlight {
 
 void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other) {
   if (is_differentiable(input.dtype()) || is_differentiable(other.dtype())) return;
+  if (input.numel() == 0) return;  // nothing is divided
   // Other devices would have to be waited for; as in PyTorch, they give some number instead.
   if (!other.device().is_cpu()) return;
   Tensor divisors = to_contiguous(other);

@@ -260,7 +260,7 @@ class ReduceLROnPlateau(LRScheduler):
         current = float(metrics)
         if epoch is not None:
             warn_of_epoch()
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.last_epoch = epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current
             self.num_bad_epochs = 0
@@ -270,7 +270,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = rates(self.optimizer)
@@ -280,7 +280,8 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether the last change is so recent that nothing is counted."""
         return self.cooldown_counter > 0
 
-    def _reduce(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:
+        del epoch  # for programs that replace this method
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
