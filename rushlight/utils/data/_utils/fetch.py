@@ -40,7 +40,7 @@ class Fetcher:
         self._collate = collate
         self.dataset_iter: Iterator[Any] | None = None
         self.ended = False  # whether a stream gave less than it was asked for
-        self._seeds = itertools.count(seed)  # one for each epoch
+        self._seed = seed  # of the next epoch
         self._ranks = ranks
         self._workers = 1, 0
 
@@ -58,7 +58,8 @@ class Fetcher:
             return
         if is_pipe(self.dataset):
             (world, rank), (workers, worker) = self._ranks, self._workers
-            self.dataset._start_epoch(next(self._seeds), world * workers, worker * world + rank)
+            self.dataset._start_epoch(self._seed, world * workers, worker * world + rank)
+            self._seed += 1
         self.dataset_iter, self.ended = iter(self.dataset), False
 
     def fetch(self, index: Any) -> Any:
