@@ -124,14 +124,15 @@ struct Vectors {
   [[gnu::always_inline]] static Value widened(Lanes<typename LaneOf<Memory>::type> lanes) {
     if constexpr (detail::kSame<Memory, T>) {
       return lanes;
-    } else if constexpr (detail::kSame<Memory, BFloat16>) {
-      return Value(__builtin_convertvector(lanes, Lanes<uint32_t>) << 16);
 #if RUSHLIGHT_ISA >= 3
     } else if constexpr (kCount == kHalves) {
-      return to_floats(Halves(lanes));
-    } else if constexpr (kCount == 8) {
+      return detail::kSame<Memory, Half> ? to_floats(Halves(lanes))
+                                         : upper_to_floats(Halves(lanes));
+    } else if constexpr (detail::kSame<Memory, Half>) {
       return __builtin_ia32_vcvtph2ps256(Lanes<int16_t>(lanes));
 #endif
+    } else if constexpr (detail::kSame<Memory, BFloat16>) {
+      return Value(__builtin_convertvector(lanes, Lanes<uint32_t>) << 16);
     } else {
       Value value;
       for (int i = 0; i < kCount; ++i) value[i] = to_float(Memory{lanes[i]});
@@ -143,14 +144,15 @@ struct Vectors {
     using Lane = typename LaneOf<Memory>::type;
     if constexpr (detail::kSame<Memory, T>) {
       return value;
-    } else if constexpr (detail::kSame<Memory, BFloat16>) {
-      return __builtin_convertvector(Lanes<uint32_t>(value) >> 16, Lanes<Lane>);
 #if RUSHLIGHT_ISA >= 3
     } else if constexpr (kCount == kHalves) {
-      return Lanes<Lane>(to_halves(value));
-    } else if constexpr (kCount == 8) {
+      return Lanes<Lane>(detail::kSame<Memory, Half> ? to_halves(value)
+                                                     : upper_halves(FloatBits(value)));
+    } else if constexpr (detail::kSame<Memory, Half>) {
       return Lanes<Lane>(__builtin_ia32_vcvtps2ph256(value, kNearest));
 #endif
+    } else if constexpr (detail::kSame<Memory, BFloat16>) {
+      return __builtin_convertvector(Lanes<uint32_t>(value) >> 16, Lanes<Lane>);
     } else {
       Lanes<Lane> lanes;
       for (int i = 0; i < kCount; ++i) lanes[i] = from_float<Memory>(value[i]).bits;
@@ -160,11 +162,7 @@ struct Vectors {
 };
 
 // Vectors that share the walk through their windows, as many as the registers hold.
-#if RUSHLIGHT_ISA == 4
 inline constexpr int kTogether = 4;
-#else
-inline constexpr int kTogether = 2;
-#endif
 template <int n>
 struct Count {
   static constexpr int value = n;
