@@ -1,9 +1,10 @@
 // Owns the pooling loops. Vectors run along the channels where those lie side by side, and along
-// the outputs of a row in single planes; each window is finished in registers.
+// rows in single planes. Maxima of a window are found in registers; averages are sums of rows
+// first, then of columns.
 #include "core/ops/pool/pool_loops.h"
 #include "core/tensor/vectors.h"
 
-#include "core/tensor/convert.h"
+#include "core/tensor/convert.h"  // after vectors.h
 #include "core/tensor/half_vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
