@@ -201,3 +201,31 @@ def test_fractional_pooling_takes_the_first_of_more_samples(dims: int) -> None:
     assert torch.equal(pool(x[0], 2, output_size=2, _random_samples=samples), expected[0])
     with pytest.raises(RuntimeError, match="_random_samples must have shape"):
         pool(x, 2, output_size=2, _random_samples=samples[:1])
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "pool",
+    [
+        nn.MaxPool2d(3, 2, 1),
+        nn.MaxPool2d(2),
+        nn.AvgPool2d(3, 2, 1),
+        nn.AvgPool2d(2),
+        nn.AdaptiveAvgPool2d((3, 7)),
+        nn.AdaptiveMaxPool2d((4, 7)),
+    ],
+)
+@pytest.mark.parametrize("size", [5, 28, 45])
+def test_pooling_of_halves_is_that_of_floats_rounded(pool, dtype, channels_last, size) -> None:
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    x = torch.randn(2, 70, size, size + 1).to(dtype, memory_format=order).requires_grad_()
+    wide = x.detach().float().requires_grad_()
+    y, expected = pool(x), pool(wide)
+    assert torch.equal(y, expected.to(dtype))
+    g = torch.randn_like(y)
+    y.backward(g)
+    expected.backward(g.float())
+    assert x.grad is not None
+    assert wide.grad is not None
+    assert torch.equal(x.grad, wide.grad.to(dtype))

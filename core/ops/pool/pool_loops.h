@@ -14,6 +14,7 @@ struct PoolAxis {
   const int32_t* end;
   int64_t dilation;
   int64_t even_begin, even_end, stride;
+  int64_t sharing;  // so many windows have an element in common at most
 };
 
 // Volumes of which `channels` lie side by side, at most kPoolChannels; their pixels are `pixel`
@@ -23,6 +24,8 @@ inline constexpr int kPoolRowBytes = 32;  // of a vector along the outputs of a 
 struct PoolVolume {
   PoolAxis planes, rows, columns;
   int64_t channels, pixel;
+  void*
+      scratch;  // room for a row of inputs and a row of outputs of that many channels, as computed
 };
 
 // The largest element of each window and its place in the volume; NaN is the largest.
@@ -31,14 +34,17 @@ using MaxPoolLoop = void (*)(const PoolVolume& volume, const void* input, void* 
 // The sum of each window, divided by the output's divisor.
 using AvgPoolLoop = void (*)(const PoolVolume& volume, const void* divisors, const void* input,
                              void* output);
-// Adds each output's gradient, divided by its divisor, to the elements of its window.
+// The sum of the gradients, each divided by its divisor, of the outputs whose windows have an
+// element.
 using AvgPoolBackwardLoop = void (*)(const PoolVolume& volume, const void* divisors,
                                      const void* grad, void* grad_input);
 
+// For elements in memory of float, double, int64, Half and BFloat16; there are no gradients of
+// integers. Halves are computed as float, and so are their divisors.
 struct PoolLoops {
-  MaxPoolLoop max[3];  // float, double, int64
-  AvgPoolLoop avg[3];
-  AvgPoolBackwardLoop avg_backward[2];
+  MaxPoolLoop max[5];
+  AvgPoolLoop avg[5];
+  AvgPoolBackwardLoop avg_backward[5];
 };
 
 }  // namespace rushlight
