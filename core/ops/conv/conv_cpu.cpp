@@ -10,6 +10,7 @@
 #include "core/device/threads.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/conv/depthwise.h"
+#include "core/ops/conv/joined_groups.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/tensor/tile_loop.h"
 
@@ -243,7 +244,8 @@ void conv_forward_on_cpu(const Convolution& conv, const Tensor& input, const Ten
     if (has_few_points(conv, columns))
       return forward_few_points(conv, columns, x.data<float>(), w.data<float>(),
                                 data_or_null<float>(b), output.data<float>());
-    if (onednn::conv_forward(conv, x.data(), w.data(), data_or_null<void>(b), false, output.data()))
+    if (joined_forward(conv, x, w, b, output) ||
+        onednn::conv_forward(conv, x.data(), w.data(), data_or_null<void>(b), false, output.data()))
       return;
   }
   Tensor x = for_columns(input), w = for_columns(weight), b = for_columns(bias);
@@ -259,7 +261,9 @@ void conv_backward_input_on_cpu(const Convolution& conv, const Tensor& grad, con
   if (grad.numel() != 0 && weight.numel() != 0) {
     Tensor g = in_layout(grad, conv.layout, conv.dims);
     Tensor w = in_layout(weight, conv.weight_layout, conv.dims);
-    if (onednn::conv_backward_input(conv, g.data(), w.data(), grad_input.data())) return;
+    if (joined_backward_input(conv, g, w, grad_input) ||
+        onednn::conv_backward_input(conv, g.data(), w.data(), grad_input.data()))
+      return;
   }
   Tensor g = for_columns(grad), w = for_columns(weight), result = result_for_columns(grad_input);
   visit_columns_type(g.dtype(), [&]<class T>(Tag<T>) {
@@ -278,7 +282,8 @@ void conv_backward_weight_on_cpu(const Convolution& conv, const Tensor& input, c
   if (input.numel() != 0) {
     Tensor x = in_layout(input, conv.layout, conv.dims);
     Tensor g = in_layout(grad, conv.layout, conv.dims);
-    if (onednn::conv_backward_weight(conv, x.data(), g.data(), grad_weight.data(),
+    if (joined_backward_weight(conv, x, g, grad_weight, grad_bias) ||
+        onednn::conv_backward_weight(conv, x.data(), g.data(), grad_weight.data(),
                                      data_or_null<void>(grad_bias)))
       return;
   }
