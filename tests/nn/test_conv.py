@@ -188,6 +188,21 @@ def test_groups_of_few_channels_in_bfloat16(layout, groups, per_group) -> None:
         assert torch.equal(result, exact.bfloat16().float())
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_wide_filters_of_single_channels_in_half_precision(layout, dtype) -> None:
+    torch.manual_seed(0)
+    x = torch.randint(-2, 3, (2, 6, 9, 8)).to(dtype).to(memory_format=layout)
+    weight = torch.randint(-1, 2, (6, 1, 7, 7)).to(dtype)
+    bias = torch.arange(6).to(dtype)
+    options = {"groups": 6, "padding": 3}
+    expected = gradients(x.float(), weight.float(), bias.float(), **options)
+    for result, exact in zip(gradients(x, weight, bias, **options), expected, strict=True):
+        assert torch.equal(result, exact.to(dtype).float())
+    y = nn.functional.conv2d(x, weight, bias, **options)
+    assert y.is_contiguous(memory_format=layout)
+
+
 def test_infinity_stays_in_its_group() -> None:
     x, weight, bias = torch.ones(1, 32, 5, 5), torch.ones(32, 8, 3, 3), torch.zeros(32)
     for place in [x[0, 9, 2], weight[9, 1, 1]]:
