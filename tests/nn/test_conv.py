@@ -164,6 +164,54 @@ def test_bad_settings_are_errors(settings, message) -> None:
         nn.Conv2d(**settings)
 
 
+def gradients(x, weight, bias, **options):
+    """The result of a convolution of images with its gradients, all in float32."""
+    leaves = [t.detach().requires_grad_() for t in (x, weight, bias)]
+    y = nn.functional.conv2d(*leaves, **options)
+    grad = torch.arange(y.numel()).reshape(y.shape).remainder(5).to(y.dtype) - 2
+    return [t.detach().float() for t in (y, *torch.autograd.grad(y, leaves, grad))]
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(("groups", "per_group"), [(8, (8, 8)), (6, (4, 8)), (32, (4, 2))])
+def test_groups_of_few_channels_in_bfloat16(layout, groups, per_group) -> None:
+    torch.manual_seed(0)
+    channels, out_channels = per_group
+    x = torch.randint(-2, 3, (2, groups * channels, 7, 6)).bfloat16()
+    weight = torch.randint(-1, 2, (groups * out_channels, channels, 3, 3)).bfloat16()
+    x, weight = (t.to(memory_format=layout) for t in (x, weight))
+    bias = torch.arange(groups * out_channels).remainder(3).bfloat16()
+    options = {"groups": groups, "padding": 1, "stride": 2}
+    # Sums of small integers have no rounding but that of the result.
+    expected = gradients(x.float(), weight.float(), bias.float(), **options)
+    for result, exact in zip(gradients(x, weight, bias, **options), expected, strict=True):
+        assert torch.equal(result, exact.bfloat16().float())
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_wide_filters_of_single_channels_in_half_precision(layout, dtype) -> None:
+    torch.manual_seed(0)
+    x = torch.randint(-2, 3, (2, 6, 9, 8)).to(dtype).to(memory_format=layout)
+    weight = torch.randint(-1, 2, (6, 1, 7, 7)).to(dtype)
+    bias = torch.arange(6).to(dtype)
+    options = {"groups": 6, "padding": 3}
+    expected = gradients(x.float(), weight.float(), bias.float(), **options)
+    for result, exact in zip(gradients(x, weight, bias, **options), expected, strict=True):
+        assert torch.equal(result, exact.to(dtype).float())
+    y = nn.functional.conv2d(x, weight, bias, **options)
+    assert y.is_contiguous(memory_format=layout)
+
+
+def test_infinity_stays_in_its_group() -> None:
+    x, weight, bias = torch.ones(1, 32, 5, 5), torch.ones(32, 8, 3, 3), torch.zeros(32)
+    for place in [x[0, 9, 2], weight[9, 1, 1]]:
+        place[0] = torch.inf
+    results = gradients(x.bfloat16(), weight.bfloat16(), bias.bfloat16(), groups=4)
+    for result, exact in zip(results, gradients(x, weight, bias, groups=4), strict=True):
+        assert torch.equal(result.isfinite(), exact.isfinite())
+
+
 @pytest.mark.parametrize(
     ("layer", "text"),
     [

@@ -1,0 +1,129 @@
+#include "core/ops/conv/joined_groups.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/device/allocator.h"
+#include "core/tensor/reduce.h"
+
+namespace rushlight {
+namespace {
+
+// Tiles take 16 channels at once; with more than 64, nearly all work would be for zeros.
+constexpr int64_t kEnoughChannels = 16, kMostChannels = 64;
+
+// How many groups become one: the fewest that have enough channels and leave no rest.
+int64_t groups_to_join(const Convolution& conv) {
+  if (conv.dtype != DType::bfloat16 || conv.is_depthwise() || !onednn::has_bfloat16_tiles())
+    return 1;
+  auto [least, most] =
+      std::minmax({conv.in_channels / conv.groups, conv.out_channels / conv.groups});
+  for (int64_t n = 1; n * most <= kMostChannels; ++n)
+    if (conv.groups % n == 0 && n * least >= kEnoughChannels) return n;
+  return 1;
+}
+
+Convolution with_joined_groups(Convolution conv, int64_t count) {
+  conv.groups /= count;
+  return conv;
+}
+
+int64_t taps_of(const Convolution& conv) {
+  int64_t taps = 1;
+  for (int d = 0; d < conv.dims; ++d) taps *= conv.kernel[size_t(d)];
+  return taps;
+}
+
+// The weights of `count` groups as those of one group, in the layout of the convolution's.
+class JoinedWeight {
+ public:
+  JoinedWeight(const Convolution& conv, int64_t count)
+      : conv_(conv), count_(count), buffer_(bytes()) {}
+
+  void* data() const { return buffer_.data(); }
+
+  void join(const BFloat16* weight) {
+    std::memset(data(), 0, bytes());
+    for_each_run([&](int64_t own, int64_t joined, int64_t n) {
+      std::copy_n(weight + own, n, static_cast<BFloat16*>(data()) + joined);
+    });
+  }
+
+  void part(BFloat16* weight) const {
+    for_each_run([&](int64_t own, int64_t joined, int64_t n) {
+      std::copy_n(static_cast<const BFloat16*>(data()) + joined, n, weight + own);
+    });
+  }
+
+ private:
+  int64_t channels() const { return conv_.in_channels / conv_.groups; }
+  size_t bytes() const {
+    return size_t(conv_.out_channels * channels() * count_ * taps_of(conv_)) * sizeof(BFloat16);
+  }
+
+  // Calls f(place in the weight, place in the joined one, length) for the runs that both have.
+  template <class F>
+  void for_each_run(F&& f) const {
+    bool last = conv_.weight_layout == onednn::Layout::channels_last;
+    int64_t runs = last ? taps_of(conv_) : 1;  // of each output channel
+    int64_t n = last ? channels() : channels() * taps_of(conv_);
+    for (int64_t c = 0; c < conv_.out_channels; ++c) {
+      int64_t member = c / (conv_.out_channels / conv_.groups) % count_;
+      for (int64_t i = 0; i < runs; ++i) {
+        int64_t own = (c * runs + i) * n;
+        f(own, own * count_ + member * n, n);
+      }
+    }
+  }
+
+  const Convolution& conv_;
+  int64_t count_;
+  CpuBuffer buffer_;
+};
+
+// Zeros between groups take infinity in one to NaN in another.
+bool has_nan(const Tensor& tensor) {
+  Tensor greatest =
+      reduce(Reduction::maximum, tensor, reduced_dims({}, tensor.dim()), false, tensor.dtype());
+  return std::isnan(item(greatest).to<double>());
+}
+
+}  // namespace
+
+bool joined_forward(const Convolution& conv, const Tensor& input, const Tensor& weight,
+                    const Tensor& bias, const Tensor& output) {
+  int64_t count = groups_to_join(conv);
+  if (count == 1) return false;
+  JoinedWeight joined(conv, count);
+  joined.join(weight.data<BFloat16>());
+  return onednn::conv_forward(with_joined_groups(conv, count), input.data(), joined.data(),
+                              bias.defined() ? bias.data() : nullptr, false, output.data()) &&
+         !has_nan(output);
+}
+
+bool joined_backward_input(const Convolution& conv, const Tensor& grad, const Tensor& weight,
+                           const Tensor& grad_input) {
+  int64_t count = groups_to_join(conv);
+  if (count == 1) return false;
+  JoinedWeight joined(conv, count);
+  joined.join(weight.data<BFloat16>());
+  return onednn::conv_backward_input(with_joined_groups(conv, count), grad.data(), joined.data(),
+                                     grad_input.data()) &&
+         !has_nan(grad_input);
+}
+
+bool joined_backward_weight(const Convolution& conv, const Tensor& input, const Tensor& grad,
+                            const Tensor& grad_weight, const Tensor& grad_bias) {
+  int64_t count = groups_to_join(conv);
+  if (count == 1) return false;
+  JoinedWeight joined(conv, count);
+  if (!onednn::conv_backward_weight(with_joined_groups(conv, count), input.data(), grad.data(),
+                                    joined.data(),
+                                    grad_bias.defined() ? grad_bias.data() : nullptr))
+    return false;
+  joined.part(grad_weight.data<BFloat16>());
+  return true;
+}
+
+}  // namespace rushlight
