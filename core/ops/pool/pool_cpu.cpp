@@ -62,14 +62,6 @@ void for_each_part(const Volumes& volumes, int64_t scratch, F&& f) {
                });
 }
 
-// Calls f(i, at, n) for the runs of n elements that `pixels` pixels of some channels are made of:
-// they lie from `at` on, and from i on where nothing lies between them.
-template <class F>
-void for_runs(int64_t channels, int64_t pixel, int64_t pixels, F&& f) {
-  if (channels == pixel) return f(int64_t(0), int64_t(0), pixels * channels);
-  for (int64_t x = 0; x < pixels; ++x) f(x * channels, x * pixel, channels);
-}
-
 // The tables that a PoolAxis points to.
 class AxisTables {
  public:
@@ -169,9 +161,7 @@ Tensor dense(const Tensor& tensor, bool channels_last) {
 DType computed_dtype(DType dtype) { return dtype_of_compute(compute_of(dtype)); }
 
 // What the loops read and write: halves or what they compute in.
-DType loop_dtype(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16 ? dtype : computed_dtype(dtype);
-}
+DType loop_dtype(DType dtype) { return is_half(dtype) ? dtype : computed_dtype(dtype); }
 
 Tensor cast_dense(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;

@@ -272,15 +272,6 @@ void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t
 
 // ---- rows --------------------------------------------------------------------------------------
 
-// Calls f(i, at, n) for runs of n elements of a row of pixels: they lie side by side from `at` on,
-// and from i on in a row that holds nothing else.
-template <class F>
-[[gnu::always_inline]] inline void for_runs(const PoolVolume& volume, int64_t pixels, F f) {
-  int64_t n = volume.channels;
-  if (volume.pixel == n) return f(0, 0, pixels * n);
-  for (int64_t x = 0; x < pixels; ++x) f(x * n, x * volume.pixel, n);
-}
-
 // Adds value(i) to each of n sums, which begin with what is added first.
 template <class T, class F>
 [[gnu::always_inline]] inline void add_row(bool is_first, int64_t n, T* sums, F value) {
@@ -295,7 +286,7 @@ template <class T, class F>
 template <class T, class Memory>
 [[gnu::always_inline]] inline void store_row(const PoolVolume& volume, int64_t pixels,
                                              const T* from, Memory* to) {
-  for_runs(volume, pixels, [&](int64_t i, int64_t at, int64_t n) {
+  for_runs(volume.channels, volume.pixel, pixels, [&](int64_t i, int64_t at, int64_t n) {
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) to[at + k] = convert<Memory>(from[i + k]);
   });
@@ -395,9 +386,10 @@ void avg_pool(const PoolVolume& volume, const void* divisors, const void* input,
     for (int64_t z = planes.begin[plane]; z < planes.end[plane]; ++z)
       for (int64_t y = rows.begin[row]; y < rows.end[row]; ++y) {
         const Memory* from = in + (z * rows.size + y) * columns.size * volume.pixel;
-        for_runs(volume, columns.size, [&](int64_t i, int64_t at, int64_t n) {
-          add_row(is_first, n, sums + i, [&](int64_t k) { return convert<T>(from[at + k]); });
-        });
+        for_runs(
+            volume.channels, volume.pixel, columns.size, [&](int64_t i, int64_t at, int64_t n) {
+              add_row(is_first, n, sums + i, [&](int64_t k) { return convert<T>(from[at + k]); });
+            });
         is_first = false;
       }
     int64_t number = (plane * rows.out + row) * columns.out;

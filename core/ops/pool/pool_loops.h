@@ -24,9 +24,16 @@ inline constexpr int kPoolRowBytes = 32;  // of a vector along the outputs of a 
 struct PoolVolume {
   PoolAxis planes, rows, columns;
   int64_t channels, pixel;
-  void*
-      scratch;  // room for a row of inputs and a row of outputs of that many channels, as computed
+  void* scratch;  // for rows of these channels, as computed
 };
+
+// Calls f(i, at, n) for the runs of n elements that `pixels` pixels of some channels are made of:
+// they lie from `at` on, and from i on where nothing lies between them.
+template <class F>
+[[gnu::always_inline]] inline void for_runs(int64_t channels, int64_t pixel, int64_t pixels, F f) {
+  if (channels == pixel) return f(int64_t(0), int64_t(0), pixels * channels);
+  for (int64_t x = 0; x < pixels; ++x) f(x * channels, x * pixel, channels);
+}
 
 // The largest element of each window and its place in the volume; NaN is the largest.
 using MaxPoolLoop = void (*)(const PoolVolume& volume, const void* input, void* output,
