@@ -1,4 +1,4 @@
-"""Compares Rushlight with PyTorch: `run.py [suite] ...`, all but gpu by default.
+"""Compares Rushlight with PyTorch: `run.py [suite] ...`, all but gpu and sweep by default.
 
 The two run in turn, sample by sample, in processes of their own; the table shows the fastest
 sample of each, which the rest of the machine disturbs least. The results also keep the medians.
@@ -29,10 +29,10 @@ from cases import CASES, HEADLINES, MEMORY, MEMORY_CASES
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 README_TABLE = re.compile(r"(?<=<!-- benchmark: begin -->\n).*(?=<!-- benchmark: end -->)", re.S)
-SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "memory", "gpu")
+DEFAULT_SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "memory")
+SUITES = (*DEFAULT_SUITES, "gpu", "sweep")
 IMPORT, IMPORT_GOAL = "import", 0.08
 MEMORY_GOAL = 0.80
-THREADS = 2
 TRADEMARKS = r"\((R|TM)\)| Processor"  # in the names of processors
 VECTORS = {"avx512f": "with AVX-512", "avx2": "with AVX2"}
 # Threads that wait for their next parallel region spin for a while; by then they have gone to
@@ -47,14 +47,14 @@ class CaseError(Exception):
 class Worker:
     """One framework in a process of its own."""
 
-    def __init__(self, python: str, module: str) -> None:
-        self.python, self.module = python, module
+    def __init__(self, python: str, module: str, threads: int) -> None:
+        self.python, self.module, self.threads = python, module, threads
         self.process = subprocess.Popen(
-            [python, str(HERE / "worker.py"), module, str(THREADS)],
+            [python, str(HERE / "worker.py"), module, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(THREADS)},
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -89,7 +89,7 @@ class Worker:
 
     def sample_memory(self, name: str) -> float:
         """The most bytes that a fresh process has had when it has run the case."""
-        fresh = Worker(self.python, self.module)
+        fresh = Worker(self.python, self.module, self.threads)
         try:
             return fresh.ask(memory=name)["bytes"]
         finally:
@@ -205,12 +205,14 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--filter", default="", metavar="NAME", help="cases whose name has this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time for each case")
     parser.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch")
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="2 by default")
+    parser.add_argument("--missed", action="store_true", help="show only what misses its goal")
     parser.add_argument("--save", action="store_true", help="keep the table in bench/results")
     options = parser.parse_args()
     unknown = set(options.suites) - set(SUITES)
     if unknown:
         parser.error(f"unknown suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
-    if not chosen(options.suites or SUITES, options.filter):
+    if not chosen(options.suites or DEFAULT_SUITES, options.filter):
         parser.error(f"no case has {options.filter!r} in its name; bench/cases lists them")
     if not options.torch_python and importlib.util.find_spec("torch"):
         options.torch_python = sys.executable
@@ -229,14 +231,14 @@ def chosen(suites: Sequence[str], part: str) -> list[tuple[str, float]]:
 
 def main() -> None:
     options = parse_options()
-    suites, budget = options.suites or SUITES[:-1], 0.1 if options.quick else 1.0
-    workers = [Worker(sys.executable, "rushlight")]
+    suites, budget = options.suites or DEFAULT_SUITES, 0.1 if options.quick else 1.0
+    workers = [Worker(sys.executable, "rushlight", options.threads)]
     if options.torch_python:
-        workers.append(Worker(options.torch_python, "torch"))
+        workers.append(Worker(options.torch_python, "torch", options.threads))
     about = {
         "date": datetime.date.today().isoformat(),
         "processor": processor(),
-        "threads": THREADS,
+        "threads": options.threads,
         "Python": platform.python_version(),
         **{worker.module: worker.version for worker in workers},
     }
@@ -249,7 +251,9 @@ def main() -> None:
         except CaseError as error:
             row = {"error": str(error)}
         rows.append({"case": name, "goal": goal, **row})
-        print_row(cells(rows[-1]))
+        row_cells = cells(rows[-1])
+        if row_cells[-1] != "ok" or not options.missed:
+            print_row(row_cells)
     for worker in workers:
         worker.close()
     if options.save:

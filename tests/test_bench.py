@@ -17,7 +17,9 @@ with pytest.MonkeyPatch.context() as patch:
     cases = importlib.import_module("cases")
 
 
-ON_CPU = [case for case in cases.CASES if case.suite != "gpu"]  # the others are large
+ON_CPU = [case for case in cases.CASES if case.suite not in ("gpu", "sweep")]
+SWEPT = [case for case in cases.CASES if case.suite == "sweep"]
+FIRST_SETTINGS = {case.name.partition(";")[0]: case for case in reversed(SWEPT)}
 
 
 @pytest.mark.parametrize("case", ON_CPU, ids=lambda case: case.name)
@@ -26,6 +28,16 @@ def test_case_runs_again_and_again(case) -> None:
     for _ in range(2):
         call()
     cases.distributed.leave()
+
+
+def test_every_call_of_the_sweep_runs_in_some_setting() -> None:
+    failed = []
+    for name, case in FIRST_SETTINGS.items():
+        try:
+            case.make(torch)()
+        except Exception as error:
+            failed.append(f"{name}: {error}")
+    assert not failed
 
 
 def test_headlines_are_cases() -> None:

@@ -7,7 +7,7 @@ has them in the order of the imports here.
 
 from cases import ops, layers, losses, vision, tensors, patterns  # isort: skip
 from cases import autograd, models, optim, networks, vision_models, quantized  # isort: skip
-from cases import data, distributed, gpu, convolutions, compiled  # isort: skip
+from cases import data, distributed, gpu, convolutions, compiled, sweeps  # isort: skip
 from cases.case import CASES, Call
 
 # The cases that are also run for the memory that they take, under the name with this in front.
@@ -78,6 +78,7 @@ __all__ = [
     "optim",
     "patterns",
     "quantized",
+    "sweeps",
     "tensors",
     "vision",
     "vision_models",
