@@ -36,12 +36,6 @@ struct Arctangent<double> {
 };
 
 template <class T>
-[[gnu::always_inline]] inline Vector<T> square_root(Vector<T> x) {
-  Vector<T> y;
-  for (int l = 0; l < kWidth<T>; ++l) y[l] = sqrt(x[l]);
-  return y;
-}
-template <class T>
 [[gnu::always_inline]] inline Vector<T> copy_sign(Vector<T> magnitude, Vector<T> sign) {
   return (Vector<T>)((VectorBits<T>)magnitude | sign_of<T>(sign));
 }

@@ -44,7 +44,7 @@
 // out.
 #define RUSHLIGHT_OWN_MATH(_)                                                                \
   _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(asin) _(acos) _(atan) _(sinh)    \
-  _(cosh)
+  _(cosh) _(asinh) _(acosh) _(atanh)
 
 extern "C" {
 #if RUSHLIGHT_HAS_VECTOR_MATH && RUSHLIGHT_ISA >= 3

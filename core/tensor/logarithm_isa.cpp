@@ -1,4 +1,5 @@
-// Owns log, log2, log10 and log1p of floats and doubles for loops (own_math.h), within 0.99 ulp.
+// Owns log, log2, log10, log1p, asinh, acosh and atanh of floats and doubles for loops (own_math.h),
+// within 0.99 ulp.
 #include "core/tensor/own_math.h"
 
 #if RUSHLIGHT_HAS_OWN_MATH
@@ -135,13 +136,18 @@ template <class T, template <class> class Base>
   return log_of_parts<T, Base<T>>(parts.n, parts.fraction - 1, Vector<T>{});
 }
 
-// 1 + x is 2^n (1 + f + low), where f is x itself for n = 0.
+// log(1 + x + rest): 1 + x is 2^n (1 + f + low), where f is x itself for n = 0.
 template <class T>
-[[gnu::always_inline]] inline Vector<T> log1p_inside(Vector<T> x) {
+[[gnu::always_inline]] inline Vector<T> log1p_of_sum(Vector<T> x, Vector<T> rest) {
   const Parts<T> parts = split<T>(1 + x);
   const Vector<T> scale = parts.scale, shift = scale - 1;
-  const Vector<T> f = multiply_add(x, scale, shift), low = multiply_add(x, scale, shift - f);
-  const Vector<T> y = log_of_parts<T, Natural<T>>(parts.n, f, multiply_add(-low, f, low));
+  const Vector<T> f = multiply_add(x, scale, shift);
+  const Vector<T> low = multiply_add(rest, scale, multiply_add(x, scale, shift - f));
+  return log_of_parts<T, Natural<T>>(parts.n, f, multiply_add(-low, f, low));
+}
+template <class T>
+[[gnu::always_inline]] inline Vector<T> log1p_inside(Vector<T> x) {
+  const Vector<T> y = log1p_of_sum<T>(x, Vector<T>{});
   return (Vector<T>)((VectorBits<T>)y | sign_of<T>(x));
 }
 template <class T>
@@ -156,10 +162,127 @@ template <class T>
   return log1p_inside<T>(x);
 }
 
+// Exact where |a| >= |b|.
+template <class T>
+[[gnu::always_inline]] inline Sum<T> sum_of_ordered(Vector<T> a, Vector<T> b) {
+  const Vector<T> high = a + b;
+  return {high, a - high + b};
+}
+template <class T>
+[[gnu::always_inline]] inline Sum<T> square(Vector<T> x) {
+  const Vector<T> high = x * x;
+  return {high, multiply_add(x, x, -high)};
+}
+template <class T>
+[[gnu::always_inline]] inline Sum<T> root(const Sum<T>& x) {
+  const Vector<T> high = square_root<T>(x.high);
+  const Vector<T> rest = multiply_add(-high, high, x.high) + x.low;
+  return {high, high > 0 ? rest / (high + high) : Vector<T>{}};
+}
+// above / below, not rounded to one number.
+template <class T>
+[[gnu::always_inline]] inline Sum<T> unrounded_quotient(const Sum<T>& above,
+                                                        const Sum<T>& below) {
+  const Vector<T> inverse = 1 / below.high, high = above.high * inverse;
+  const Vector<T> rest = multiply_add(-high, below.high, above.high);
+  return {high, (rest + multiply_add(-high, below.low, above.low)) * inverse};
+}
+
+// From here on 1 beside the square of a number changes nothing.
+template <class T>
+constexpr T kWide = choose<T>(0x1p20f, 0x1p40);
+
+template <class T>
+[[gnu::always_inline]] inline Vector<T> log_of_double(Vector<T> x) {
+  const Parts<T> parts = split<T>(x);
+  return log_of_parts<T, Natural<T>>(parts.n + 1, parts.fraction - 1, Vector<T>{});
+}
+
+// log(x + sqrt(1 + x^2)) of x >= 0, as log(1 + x + x^2 / (1 + sqrt(1 + x^2))).
+template <class T>
+[[gnu::always_inline]] inline Vector<T> asinh_inside(Vector<T> x) {
+  const Sum<T> squared = square<T>(x);
+  const Vector<T> one = broadcast(T(1));
+  const auto is_small = x < 1;
+  Sum<T> under = sum_of_ordered<T>(is_small ? one : squared.high, is_small ? squared.high : one);
+  under.low += squared.low;
+  const Sum<T> hypotenuse = root<T>(under);
+  Sum<T> below = sum_of_ordered<T>(hypotenuse.high, one);
+  below.low += hypotenuse.low;
+  const Sum<T> q = unrounded_quotient<T>(squared, below);
+  const Sum<T> sum = sum_of_ordered<T>(x, q.high);
+  return log1p_of_sum<T>(sum.high, sum.low + q.low);
+}
+template <class T>
+[[gnu::noinline]] Vector<T> asinh_of_any(Vector<T> x) {
+  const Vector<T> y = x < kWide<T> ? asinh_inside<T>(x) : log_of_double<T>(x);
+  return x < kInfinite<T> ? y : x;
+}
+template <class T>
+[[gnu::always_inline]] inline Vector<T> asinh(Vector<T> x) {
+  const VectorBits<T> sign = sign_of<T>(x);
+  const auto magnitude = (Vector<T>)((VectorBits<T>)x ^ sign);
+  const Vector<T> y = all_below(magnitude, kWide<T>) ? asinh_inside<T>(magnitude)
+                                                     : asinh_of_any<T>(magnitude);
+  return (Vector<T>)((VectorBits<T>)y ^ sign);
+}
+
+// log(x + sqrt(x^2 - 1)) of x >= 1, as log(1 + t + sqrt(2 t + t^2)) with t = x - 1.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> acosh_inside(Vector<T> x) {
+  const Vector<T> t = x - 1, twice = t + t;
+  const Sum<T> squared = square<T>(t);
+  const auto is_small = t < 2;
+  Sum<T> under =
+      sum_of_ordered<T>(is_small ? twice : squared.high, is_small ? squared.high : twice);
+  under.low += squared.low;
+  const Sum<T> leg = root<T>(under);
+  const Sum<T> sum = sum_of_ordered<T>(leg.high, t);
+  return log1p_of_sum<T>(sum.high, sum.low + leg.low);
+}
+template <class T>
+[[gnu::noinline]] Vector<T> acosh_of_any(Vector<T> x) {
+  const Vector<T> y = x < kWide<T> ? acosh_inside<T>(x) : log_of_double<T>(x);
+  const Vector<T> finite = x < kInfinite<T> ? y : x;
+  return x < 1 ? broadcast(T(__builtin_nan(""))) : finite;
+}
+template <class T>
+[[gnu::always_inline]] inline Vector<T> acosh(Vector<T> x) {
+  if (!all_between(x, T(1), kWide<T>)) [[unlikely]]
+    return acosh_of_any<T>(x);
+  return acosh_inside<T>(x);
+}
+
+// log(1 + 2 x / (1 - x)) / 2 of 0 <= x < 1
+template <class T>
+[[gnu::always_inline]] inline Vector<T> atanh_inside(Vector<T> x) {
+  const Sum<T> below = sum_of_ordered<T>(broadcast(T(1)), -x);
+  const Sum<T> q = unrounded_quotient<T>({x + x, Vector<T>{}}, below);
+  return log1p_of_sum<T>(q.high, q.low) * T(0.5);
+}
+template <class T>
+[[gnu::noinline]] Vector<T> atanh_of_any(Vector<T> x) {
+  const Vector<T> y = atanh_inside<T>(x < 1 ? x : Vector<T>{});
+  const Vector<T> outside = broadcast(T(__builtin_nan("")));
+  const Vector<T> from_one = x == 1 ? broadcast(kInfinite<T>) : outside;
+  return x < 1 ? y : from_one;
+}
+template <class T>
+[[gnu::always_inline]] inline Vector<T> atanh(Vector<T> x) {
+  const VectorBits<T> sign = sign_of<T>(x);
+  const auto magnitude = (Vector<T>)((VectorBits<T>)x ^ sign);
+  const Vector<T> y =
+      all_below(magnitude, T(1)) ? atanh_inside<T>(magnitude) : atanh_of_any<T>(magnitude);
+  return (Vector<T>)((VectorBits<T>)y ^ sign);
+}
+
 }  // namespace
 RUSHLIGHT_FORMS(log, log_in, Natural)
 RUSHLIGHT_FORMS(log2, log_in, Binary)
 RUSHLIGHT_FORMS(log10, log_in, Decimal)
 RUSHLIGHT_FORMS(log1p, log1p)
+RUSHLIGHT_FORMS(asinh, asinh)
+RUSHLIGHT_FORMS(acosh, acosh)
+RUSHLIGHT_FORMS(atanh, atanh)
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
 #endif

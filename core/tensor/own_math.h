@@ -97,6 +97,13 @@ template <class T>
   return (VectorBits<T>)x & (VectorBits<T>)load_constant(kSign);
 }
 
+template <class T>
+[[gnu::always_inline]] inline Vector<T> square_root(Vector<T> x) {
+  Vector<T> y;
+  for (int l = 0; l < kWidth<T>; ++l) y[l] = sqrt(x[l]);
+  return y;
+}
+
 // high + low, not rounded to one number.
 template <class T>
 struct Sum {
