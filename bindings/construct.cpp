@@ -19,8 +19,7 @@ bool is_array(PyObject* object) {
   if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
       PyList_CheckExact(object))
     return false;
-  return PyObject_HasAttrString(object, "__array_interface__") &&
-         PyObject_HasAttrString(object, "dtype");
+  return has_array_interface(object) && PyObject_HasAttrString(object, "dtype");
 }
 
 // Whether it is a number of NumPy, which unlike its arrays has a hash.
@@ -266,7 +265,39 @@ PyObject* as_tensor(PyObject* module, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Whether a tensor has the dtype, the device, or both, that a positional argument of to() names.
+// What is not seen at a glance, like the number of a GPU, counts as another.
+bool is_like(const Tensor& tensor, PyObject* target) {
+  DType dtype;
+  if (read_dtype(target, dtype)) return dtype == tensor.dtype();
+  if (PyUnicode_Check(target))
+    return tensor.device().is_cpu() && PyUnicode_CompareWithASCIIString(target, "cpu") == 0;
+  if (is_tensor(target))
+    return unwrap(target).dtype() == tensor.dtype() && unwrap(target).device() == tensor.device();
+  Device device;
+  return is_device(target, device) && device == tensor.device();
+}
+
+PyObject* stays_as_it_is(PyObject*, PyObject* const* args, Py_ssize_t) {
+  return guarded([&] {
+    const Tensor& tensor = expect_tensor(args[0], "self");
+    PyObject *targets = args[1], *options = args[2];
+    Py_ssize_t count = PyTuple_GET_SIZE(targets), option_count = PyDict_GET_SIZE(options);
+    bool stays = count == 1 || count == 2;
+    for (Py_ssize_t i = 0; i < count && stays; ++i)
+      stays = is_like(tensor, PyTuple_GET_ITEM(targets, i));
+    if (option_count == 1) {
+      PyObject* non_blocking = PyDict_GetItemString(options, "non_blocking");
+      stays = stays && non_blocking && PyBool_Check(non_blocking);
+    }
+    return PyBool_FromLong(stays && option_count <= 1);
+  });
+}
+
 PyMethodDef methods[] = {
+    {"_stays_as_it_is", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(stays_as_it_is)),
+     METH_FASTCALL,
+     "Whether it is plain to see that to() changes nothing: (tensor, arguments, keyword ones)."},
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_tensor)),
      METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\n"

@@ -135,8 +135,7 @@ Storage wrap_buffer(View view, void* begin, size_t bytes) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    CHECK(!is_tensor(array) && PyObject_HasAttrString(array, "__array_interface__"),
-          ErrorKind::kType, "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
+    CHECK(!is_tensor(array) && has_array_interface(array), ErrorKind::kType, "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
     return wrap(lift_fresh(tensor_from_array(array, false)));
   });
 }
@@ -196,10 +195,14 @@ PyObject* tensor_to_array(const Tensor& tensor) {
   CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType ",
         tensor.dtype() == DType::bfloat16 ? "BFloat16" : dtype_name(tensor.dtype()),
         ". Use tensor.float().numpy().");
-  Ref module(checked(PyImport_ImportModule("numpy")));
+  static PyObject* asarray = nullptr;
+  if (!asarray) {
+    Ref module(checked(PyImport_ImportModule("numpy")));
+    asarray = checked(PyObject_GetAttrString(module.get(), "asarray"));
+  }
   Ref object(wrap(tensor));
   Ref view(checked(PyMemoryView_FromObject(object.get())));
-  return checked(PyObject_CallMethod(module.get(), "asarray", "O", view.get()));
+  return checked(PyObject_CallOneArg(asarray, view.get()));
 }
 
 PyObject* numpy(PyObject*, PyObject* self) {
@@ -293,6 +296,12 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
   int64_t bytes = storage_bytes_needed(sizes, strides, 0, size_t(view->itemsize));
   void* begin = view->buf;
   return from_storage(wrap_buffer(std::move(view), begin, size_t(bytes)), sizes, strides, dtype);
+}
+
+bool has_array_interface(PyObject* object) {
+  // Asked of the class, because an array would make the value.
+  return PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)),
+                                "__array_interface__");
 }
 
 void install_buffer(PyTypeObject& type) { type.tp_as_buffer = &buffer_methods; }

@@ -318,11 +318,14 @@ bool read_dtype(PyObject* object, DType& out) {
   return true;
 }
 
+bool is_device(PyObject* object, Device& out) {
+  if (Py_TYPE(object) != &DeviceType_) return false;
+  out = device_in(object);
+  return true;
+}
+
 bool read_device(PyObject* object, Device& out) {
-  if (Py_TYPE(object) == &DeviceType_) {
-    out = device_in(object);
-    return true;
-  }
+  if (is_device(object, out)) return true;
   if (PyUnicode_Check(object)) {
     const char* text = PyUnicode_AsUTF8(object);
     if (!text) throw PythonError();

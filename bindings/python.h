@@ -190,6 +190,8 @@ PyObject* wrap_generator(Generator& generator);
 // False (no Python error set) when the object is of another type.
 bool read_dtype(PyObject* object, DType& out);
 bool read_device(PyObject* object, Device& out);
+// The same of a torch.device alone.
+bool is_device(PyObject* object, Device& out);
 bool read_memory_format(PyObject* object, MemoryFormat& out);
 bool read_generator(PyObject* object, Generator*& out);
 // The generator behind a Python one, to be kept; raises TypeError for other objects.
@@ -233,6 +235,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value);
 
 // Nested lists, numbers, arrays and tensors to a fresh tensor.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype);
+// Whether it is an array or a number of NumPy, or like one.
+bool has_array_interface(PyObject* object);
 // A NumPy array as a tensor, which shares its memory unless copy; then strides may be any.
 Tensor tensor_from_array(PyObject* array, bool copy);
 // A tensor on memory that is there already.

@@ -231,6 +231,8 @@ class Tensor(
         """
         if args and type(args[0]) not in _TARGETS and _C._argument_takes_over(args, kwargs):
             return _C._call_taken_over(Tensor.to, (self, *args), kwargs)
+        if _C._stays_as_it_is(self, args, kwargs):
+            return self
         device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
         if device is not None:
@@ -250,7 +252,7 @@ class Tensor(
 
     def cpu(self) -> Tensor:
         """Returns the tensor on the CPU, itself when it is there."""
-        return self.to("cpu")
+        return self if self.is_cpu else self.to("cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Tensor:
         """Returns the tensor on a GPU."""
