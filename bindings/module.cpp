@@ -23,16 +23,6 @@ using namespace nb::literals;
 namespace rushlight::python {
 namespace {
 
-// The type of an argument as schemas write it, without the size of a list.
-const char* type_in_schema(ArgType type) {
-  static constexpr const char* texts[] = {
-      "Tensor",  "Tensor?", "Tensor!", "Tensor[]",       "Tensor?[]", "int", "int?", "int[]",
-      "int[]?",  "float",   "float?",  "bool",           "bool?",     "str", "str?", "Scalar",
-      "Scalar?", "dtype?",  "device?", "memory_format?", "Generator?"};
-  static_assert(std::size(texts) == size_t(ArgType::generator_optional) + 1);
-  return texts[size_t(type)];
-}
-
 // One row of the op table, for stubs, docs and tests.
 nb::dict describe(const OpEntry& entry) {
   auto text = [](std::string_view s) { return nb::str(s.data(), s.size()); };
@@ -67,7 +57,7 @@ nb::dict describe(const OpEntry& entry) {
     const Arg& arg = entry.schema.args[size_t(i)];
     nb::dict a;
     a["name"] = text(arg.name);
-    a["type"] = type_in_schema(arg.type);
+    a["type"] = text(text_of(arg.type));
     a["expand_to"] = arg.expand_to;
     a["takes_number"] = arg.takes_number;
     a["one_by_one"] = arg.one_by_one;

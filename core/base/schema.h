@@ -85,6 +85,40 @@ struct Schema {
   }
 };
 
+// How schemas spell the types; where a type has two spellings the first is its name.
+struct ArgTypeText {
+  std::string_view text;
+  ArgType type;
+};
+inline constexpr ArgTypeText kArgTypeTexts[] = {{"Tensor", ArgType::tensor},
+                                                {"Tensor?", ArgType::tensor_optional},
+                                                {"Tensor!", ArgType::tensor_mutable},
+                                                {"Tensor|Scalar", ArgType::tensor},
+                                                {"Tensor|Scalar?", ArgType::tensor_optional},
+                                                {"Tensor[]", ArgType::tensor_list},
+                                                {"Tensor?[]", ArgType::tensor_list_optional},
+                                                {"int", ArgType::integer},
+                                                {"int?", ArgType::integer_optional},
+                                                {"int[]", ArgType::ints},
+                                                {"int[]?", ArgType::ints_optional},
+                                                {"float", ArgType::real},
+                                                {"float?", ArgType::real_optional},
+                                                {"bool", ArgType::boolean},
+                                                {"bool?", ArgType::boolean_optional},
+                                                {"str", ArgType::string},
+                                                {"str?", ArgType::string_optional},
+                                                {"Scalar", ArgType::number},
+                                                {"Scalar?", ArgType::number_optional},
+                                                {"dtype?", ArgType::dtype_optional},
+                                                {"device?", ArgType::device_optional},
+                                                {"memory_format?", ArgType::memory_format_optional},
+                                                {"Generator?", ArgType::generator_optional}};
+constexpr std::string_view text_of(ArgType type) {
+  for (const ArgTypeText& e : kArgTypeTexts)
+    if (e.type == type) return e.text;
+  return {};
+}
+
 constexpr bool is_tensor_type(ArgType t) { return t <= ArgType::tensor_list_optional; }
 constexpr bool is_tensor_list(ArgType t) {
   return t == ArgType::tensor_list || t == ArgType::tensor_list_optional;
@@ -123,34 +157,7 @@ consteval ArgType parse_type(std::string_view t, int& expand_to) {
     if (t == "int[1]?" || t == "int[2]?" || t == "int[3]?") return ArgType::ints_optional;
     throw "an int list reads int[], int[1], int[2] or int[3], with or without ?";
   }
-  struct Entry {
-    std::string_view text;
-    ArgType type;
-  };
-  constexpr Entry entries[] = {{"Tensor", ArgType::tensor},
-                               {"Tensor?", ArgType::tensor_optional},
-                               {"Tensor!", ArgType::tensor_mutable},
-                               {"Tensor|Scalar", ArgType::tensor},
-                               {"Tensor|Scalar?", ArgType::tensor_optional},
-                               {"Tensor[]", ArgType::tensor_list},
-                               {"Tensor?[]", ArgType::tensor_list_optional},
-                               {"int", ArgType::integer},
-                               {"int?", ArgType::integer_optional},
-                               {"int[]", ArgType::ints},
-                               {"int[]?", ArgType::ints_optional},
-                               {"float", ArgType::real},
-                               {"float?", ArgType::real_optional},
-                               {"bool", ArgType::boolean},
-                               {"bool?", ArgType::boolean_optional},
-                               {"str", ArgType::string},
-                               {"str?", ArgType::string_optional},
-                               {"Scalar", ArgType::number},
-                               {"Scalar?", ArgType::number_optional},
-                               {"dtype?", ArgType::dtype_optional},
-                               {"device?", ArgType::device_optional},
-                               {"memory_format?", ArgType::memory_format_optional},
-                               {"Generator?", ArgType::generator_optional}};
-  for (const Entry& e : entries)
+  for (const ArgTypeText& e : kArgTypeTexts)
     if (e.text == t) return e.type;
   throw "unknown argument type in the schema; base/schema.h lists them";
 }

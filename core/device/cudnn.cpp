@@ -52,14 +52,14 @@ Numbers sizes_of(const Convolution& conv, int64_t batch, int64_t channels,
   return sizes;
 }
 
-Numbers dense_strides(const Numbers& sizes, onednn::Layout layout) {
+Numbers dense_strides(const Numbers& sizes, onednn::ImageLayout layout) {
   Numbers strides(sizes.size());
   int64_t step = 1;
   auto give = [&](size_t d) {
     strides[d] = step;
     step *= sizes[d];
   };
-  bool last = layout == onednn::Layout::channels_last;
+  bool last = layout == onednn::ImageLayout::channels_last;
   if (last) give(1);
   for (size_t d = sizes.size(); d-- > 2;) give(d);
   if (!last) give(1);

@@ -71,24 +71,24 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
 // own are twice as fast, but for 1x1 kernels over many points, which are matrix products. Images
 // have too few channels to fill a block, but tiles of AMX, which take neighboring ones, are up to
 // seven times as fast all the same.
-std::optional<Layout> inner_layout(PlanKind kind, const Convolution& c) {
+std::optional<ImageLayout> inner_layout(PlanKind kind, const Convolution& c) {
   bool is_image = c.groups == 1 && c.in_channels <= 4;
   if (is_image && kind == kBackwardInput) {
     bool has_tiles = c.dtype == DType::bfloat16 && has_bfloat16_tiles();
-    return has_tiles ? Layout::channels_last : Layout::channels_first;
+    return has_tiles ? ImageLayout::channels_last : ImageLayout::channels_first;
   }
   if (is_image && kind == kBackwardWeight) {
     if (c.dtype == DType::float32) return std::nullopt;
-    return Layout::channels_last;
+    return ImageLayout::channels_last;
   }
-  if (c.layout == Layout::channels_last) return Layout::channels_last;
+  if (c.layout == ImageLayout::channels_last) return ImageLayout::channels_last;
   bool is_pointwise = true;
   int64_t points = 1;
   for (int i = 0; i < c.dims; ++i) {
     is_pointwise &= c.kernel[i] == 1 && c.padding_before[i] == 0 && c.padding_after[i] == 0;
     points *= c.out_size(i);
   }
-  if (is_pointwise && points >= 128 && kind != kBackwardWeight) return Layout::channels_first;
+  if (is_pointwise && points >= 128 && kind != kBackwardWeight) return ImageLayout::channels_first;
   return std::nullopt;
 }
 
@@ -96,7 +96,7 @@ std::optional<Layout> inner_layout(PlanKind kind, const Convolution& c) {
 struct ConvDescs {
   ConvDescs(PlanKind kind, const Convolution& c, const ConvDims& dims)
       : weight(any_format(c.dtype, dims.weight)), bias(strided(c.dtype, dims.bias, {1})) {
-    std::optional<Layout> layout = inner_layout(kind, c);
+    std::optional<ImageLayout> layout = inner_layout(kind, c);
     input = layout ? dense(c.dtype, dims.input, *layout, 1) : any_format(c.dtype, dims.input);
     output = layout ? dense(c.dtype, dims.output, *layout, 1) : any_format(c.dtype, dims.output);
   }
@@ -181,7 +181,7 @@ bool run_convolution(PlanKind kind, const Convolution& c, bool has_bias, bool re
   if (!available() || !is_supported(c.dtype)) return false;
   LibraryThreads threads(is_worth_threads(multiplications(c)));
   PlanKey key{kind, threads.count(), has_bias, relu, int64_t(c.dtype)};
-  for (Layout layout : {c.layout, c.weight_layout}) key.push_back(int64_t(layout));
+  for (ImageLayout layout : {c.layout, c.weight_layout}) key.push_back(int64_t(layout));
   add_to_key(key, c);
   return run(plan_for(key, [&] { return plan_convolution(kind, c, has_bias, relu); }), arrays);
 }

@@ -38,14 +38,14 @@ struct Matmul {
 // int8 matrices have an int32 product, without bias.
 bool matmul(Matmul product, const void* a, const void* b, const void* bias, void* c);
 
-enum class Layout : uint8_t { channels_first, channels_last };
+enum class ImageLayout : uint8_t { channels_first, channels_last };
 
 // Sizes per dimension start with the outermost one, and are unused from `dims` on.
 struct Convolution {
-  DType dtype;           // of all arrays
-  Layout layout;         // of the input and the output: (N, C, D, H, W) or (N, D, H, W, C)
-  Layout weight_layout;  // (out, in / groups, D, H, W) or (out, D, H, W, in / groups)
-  int dims;              // 1, 2 or 3
+  DType dtype;                // of all arrays
+  ImageLayout layout;         // of the input and the output: (N, C, D, H, W) or (N, D, H, W, C)
+  ImageLayout weight_layout;  // (out, in / groups, D, H, W) or (out, D, H, W, in / groups)
+  int dims;                   // 1, 2 or 3
   int64_t batch, groups, in_channels, out_channels;
   std::array<int64_t, 3> size, kernel, stride, dilation;  // size is the input's
   std::array<int64_t, 3> padding_before, padding_after;
@@ -53,6 +53,11 @@ struct Convolution {
   int64_t out_size(int dim) const {
     int64_t padded = size[dim] + padding_before[dim] + padding_after[dim];
     return (padded - dilation[dim] * (kernel[dim] - 1) - 1) / stride[dim] + 1;
+  }
+  int64_t taps() const {  // of a filter
+    int64_t taps = 1;
+    for (int d = 0; d < dims; ++d) taps *= kernel[size_t(d)];
+    return taps;
   }
   // Whether every channel is by itself.
   bool is_depthwise() const { return groups > 1 && groups == in_channels; }

@@ -32,15 +32,15 @@ MemoryDesc any_format(DType dtype, const Dims& dims) {
                           dims.data(), data_type(dtype), dnnl_format_tag_any);
 }
 
-MemoryDesc dense(DType dtype, const Dims& dims, Layout layout, size_t channels) {
+MemoryDesc dense(DType dtype, const Dims& dims, ImageLayout layout, size_t channels) {
   Dims strides(dims.size());
   int64_t stride = 1;
-  if (layout == Layout::channels_last) {
+  if (layout == ImageLayout::channels_last) {
     strides[channels] = 1;
     stride = dims[channels];
   }
   for (size_t i = dims.size(); i-- > 0;) {
-    if (layout == Layout::channels_last && i == channels) continue;
+    if (layout == ImageLayout::channels_last && i == channels) continue;
     strides[i] = stride;
     stride *= dims[i];
   }

@@ -22,7 +22,7 @@ MemoryDesc strided(DType dtype, const Dims& dims, const Dims& strides);
 MemoryDesc any_format(DType dtype, const Dims& dims);
 
 // A dense array of these dims that lies in memory with dim `channels` last.
-MemoryDesc dense(DType dtype, const Dims& dims, Layout layout, size_t channels);
+MemoryDesc dense(DType dtype, const Dims& dims, ImageLayout layout, size_t channels);
 
 // Scratchpads come from our allocator, so that their pages stay warm.
 Attributes make_attributes();

@@ -53,7 +53,7 @@ Dims weight_dims(const Int8Convolution& p, const ConvDims& dims) {
 }
 MemoryDesc plain_weight(const Int8Convolution& p, const ConvDims& dims) {
   if (is_linear(p)) return strided(DType::int8, weight_dims(p, dims), {1, p.conv.in_channels});
-  return dense(DType::int8, dims.weight, Layout::channels_first, 0);
+  return dense(DType::int8, dims.weight, ImageLayout::channels_first, 0);
 }
 
 Attributes attributes_of(const Int8Convolution& p) {
@@ -83,8 +83,8 @@ MemoryDesc bias_desc(const Int8Convolution& p) {
 PrimitiveDesc describe_product(const Int8Convolution& p, const ConvDims& dims, bool has_bias,
                                const_dnnl_memory_desc_t weight) {
   const Functions& f = *functions();
-  MemoryDesc input = dense(DType::uint8, dims.input, Layout::channels_last, 1);
-  MemoryDesc output = dense(p.output, dims.output, Layout::channels_last, 1);
+  MemoryDesc input = dense(DType::uint8, dims.input, ImageLayout::channels_last, 1);
+  MemoryDesc output = dense(p.output, dims.output, ImageLayout::channels_last, 1);
   MemoryDesc bias = has_bias ? bias_desc(p) : nullptr;
   Attributes attributes = attributes_of(p);
   if (is_linear(p)) {
@@ -109,9 +109,9 @@ std::unique_ptr<Plan> plan_product(const Int8Convolution& p, bool has_bias, Memo
     operands.push_back({argument, argument == DNNL_ARG_DST, std::move(outer)});
   };
   int64_t scales = p.scale_per_channel ? p.conv.out_channels : 1;
-  add(DNNL_ARG_SRC, dense(DType::uint8, dims.input, Layout::channels_last, 1));
+  add(DNNL_ARG_SRC, dense(DType::uint8, dims.input, ImageLayout::channels_last, 1));
   add(DNNL_ARG_WEIGHTS, is_packed ? std::move(packed) : plain_weight(p, dims));
-  add(DNNL_ARG_DST, dense(p.output, dims.output, Layout::channels_last, 1));
+  add(DNNL_ARG_DST, dense(p.output, dims.output, ImageLayout::channels_last, 1));
   if (has_scales(p)) {
     add(kScale | DNNL_ARG_SRC, strided(DType::float32, {1}, {1}));
     add(kScale | DNNL_ARG_WEIGHTS, strided(DType::float32, {scales}, {1}));

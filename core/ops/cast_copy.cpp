@@ -33,9 +33,7 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
     if (has_dtype(input, dtype)) return input;
     if (defers(input.numel(), input.device())) [[unlikely]]
       return defer_cast(input, *dtype, strides_after(input));
-    Tensor out = empty_after(input, *dtype);
-    copy_into(out, input);
-    return out;
+    return to_dtype(input, *dtype);
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "core/autograd/needs.h"
 #include "core/ops/batch.h"
@@ -218,8 +219,13 @@ struct Invoke<Block, R (*)(Args...)> {
   }
 
   static const char* inplace_name() {
-    static const std::string name = std::string(Block::schema.name) + "_";
-    return name.c_str();
+    static constexpr auto name = [] {
+      std::array<char, sizeof(Schema::name_text) + 1> text{};
+      std::ranges::copy(Block::schema.name, text.begin());
+      text[Block::schema.name.size()] = '_';
+      return text;
+    }();
+    return name.data();
   }
   static const Tensor& first(const Tensor& t, const auto&...) { return t; }
   static const Tensor* operand(const Tensor& t) { return t.defined() ? &t : nullptr; }

@@ -200,7 +200,7 @@ Tensor to_contiguous(const Tensor& tensor) {
 
 Tensor to_dtype(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() == dtype) return tensor;
-  Tensor out = empty(tensor.sizes(), dtype, tensor.device());
+  Tensor out = empty_after(tensor, dtype);
   copy_into(out, tensor);
   return out;
 }

@@ -80,7 +80,8 @@ void copy_into(const Tensor& dst, const Tensor& src, bool non_blocking = false);
 Tensor clone_dense(const Tensor& tensor, MemoryFormat format = MemoryFormat::contiguous);
 // The tensor itself when it is row-major, else a row-major copy. No autograd.
 Tensor to_contiguous(const Tensor& tensor);
-// A row-major copy in another dtype, or the tensor itself when nothing changes. No autograd.
+// A dense copy in another dtype whose dims have the tensor's order, or the tensor itself when
+// nothing changes. No autograd.
 Tensor to_dtype(const Tensor& tensor, DType dtype);
 
 }  // namespace rushlight

@@ -43,7 +43,7 @@ void conv_backward_weight_on_cuda(const Convolution& conv, const Tensor& input, 
                                   const Tensor& grad_weight);
 
 // The tensor itself when it lies in a layout, else a copy.
-Tensor in_layout(const Tensor& tensor, onednn::Layout layout, int dims);
+Tensor in_layout(const Tensor& tensor, onednn::ImageLayout layout, int dims);
 
 // The same convolution with leading dims of size 1.
 Convolution in_three_dims(Convolution conv);

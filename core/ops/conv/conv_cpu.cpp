@@ -26,7 +26,7 @@ class Columns {
   }
 
   int64_t channels() const { return conv_.in_channels / conv_.groups; }
-  int64_t rows() const { return channels() * conv_.kernel[0] * conv_.kernel[1] * conv_.kernel[2]; }
+  int64_t rows() const { return channels() * conv_.taps(); }
   int64_t points() const { return out_[0] * out_[1] * out_[2]; }
   int64_t pixels() const { return conv_.size[0] * conv_.size[1] * conv_.size[2]; }
 
@@ -142,7 +142,7 @@ bool has_few_points(const Convolution& conv, const Columns& columns) {
 // Operands lie in the layout of conv.
 void forward_few_points(const Convolution& conv, const Columns& columns, const float* input,
                         const float* weight, const float* bias, float* output) {
-  bool last = conv.layout == onednn::Layout::channels_last;
+  bool last = conv.layout == onednn::ImageLayout::channels_last;
   int64_t m = conv.out_channels, k = columns.rows(), points = columns.points();
   int64_t image_size = columns.channels() * columns.pixels();
   CpuBuffer buffer(size_t((k + m) * points) * sizeof(float));
@@ -218,7 +218,7 @@ void backward_weight(const Convolution& conv, const T* input, const T* grad, T* 
 // Operands and results as the code for columns takes them: row-major, float32 for half types.
 Tensor for_columns(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
-  return is_half(tensor.dtype()) ? to_dtype(tensor, DType::float32) : to_contiguous(tensor);
+  return to_contiguous(is_half(tensor.dtype()) ? to_dtype(tensor, DType::float32) : tensor);
 }
 Tensor result_for_columns(const Tensor& out) {
   if (!out.defined() || (out.is_contiguous() && !is_half(out.dtype()))) return out;
@@ -245,10 +245,7 @@ void forward_in_float32(Convolution conv, const Tensor& input, const Tensor& wei
                         const Tensor& bias, const Tensor& output) {
   conv.dtype = DType::float32;
   auto widened = [](const Tensor& tensor) {
-    if (!tensor.defined()) return tensor;
-    Tensor wide = empty_after(tensor, DType::float32);
-    copy_into(wide, tensor);
-    return wide;
+    return tensor.defined() ? to_dtype(tensor, DType::float32) : tensor;
   };
   Tensor result = empty_after(output, DType::float32);
   conv_forward_on_cpu(conv, widened(input), widened(weight), widened(bias), result);

@@ -20,7 +20,7 @@ namespace {
 
 using cuda::CudaKernel, cuda::CudaModule;
 using cudnn::Kind;
-using onednn::Layout;
+using onednn::ImageLayout;
 
 // With fewer channels in a group, tiles of a product would be empty for the most part.
 constexpr int64_t kFewChannels = 4;
@@ -110,13 +110,13 @@ class CudaConvolution {
                   const Tensor& output)
       : conv_(in_three_dims(conv)),
         guard_(input.device().index),
-        variant_{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last, true},
+        variant_{kind, conv.dtype, conv.dims, conv.layout == ImageLayout::channels_last, true},
         tensor_cores_(is_half(conv.dtype) || cudnn::rounds_factors(conv)) {
     args_.input = images_of(input);
     args_.output = images_of(output);
     args_.weight = weight.address();
-    bool last = weight.dim() > 2 && conv.weight_layout == Layout::channels_last;
-    int64_t taps = conv_.kernel[0] * conv_.kernel[1] * conv_.kernel[2];
+    bool last = weight.dim() > 2 && conv.weight_layout == ImageLayout::channels_last;
+    int64_t taps = conv_.taps();
     args_.groups = int32_t(conv.groups);
     args_.in_channels = narrow(conv.in_channels / conv.groups);
     args_.out_channels = narrow(conv.out_channels / conv.groups);

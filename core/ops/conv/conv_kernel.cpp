@@ -8,26 +8,28 @@
 namespace rushlight {
 namespace {
 
-using onednn::Layout;
+using onednn::ImageLayout;
 
 // ---- layouts -----------------------------------------------------------------------------------
 
-MemoryFormat format_of(Layout layout, int dims) {
-  return layout == Layout::channels_first ? MemoryFormat::contiguous : channels_last_for(dims + 2);
+MemoryFormat format_of(ImageLayout layout, int dims) {
+  return layout == ImageLayout::channels_first ? MemoryFormat::contiguous
+                                               : channels_last_for(dims + 2);
 }
 
-Layout layout_of(const Tensor& tensor, int dims) {
-  bool last = dims > 1 && suggested_format(tensor) == format_of(Layout::channels_last, dims);
-  return last ? Layout::channels_last : Layout::channels_first;
+ImageLayout layout_of(const Tensor& tensor, int dims) {
+  bool last = dims > 1 && suggested_format(tensor) == format_of(ImageLayout::channels_last, dims);
+  return last ? ImageLayout::channels_last : ImageLayout::channels_first;
 }
 
 // The layout of the results: that of the operands, where channels_last wins.
-Layout common_layout(const Tensor& a, const Tensor& b, int dims) {
-  return layout_of(a, dims) == Layout::channels_last ? Layout::channels_last : layout_of(b, dims);
+ImageLayout common_layout(const Tensor& a, const Tensor& b, int dims) {
+  return layout_of(a, dims) == ImageLayout::channels_last ? ImageLayout::channels_last
+                                                          : layout_of(b, dims);
 }
 
 // In the dtype and on the device of an operand.
-Tensor empty_in_layout(ShapeRef sizes, const Tensor& operand, Layout layout, int dims) {
+Tensor empty_in_layout(ShapeRef sizes, const Tensor& operand, ImageLayout layout, int dims) {
   return empty_strided(sizes, strides_for(sizes, format_of(layout, dims)), operand.dtype(),
                        operand.device());
 }
@@ -54,7 +56,7 @@ Shape weight_sizes(const Convolution& conv) {
 
 }  // namespace
 
-Tensor in_layout(const Tensor& tensor, Layout layout, int dims) {
+Tensor in_layout(const Tensor& tensor, ImageLayout layout, int dims) {
   return in_format(tensor, format_of(layout, dims));
 }
 

@@ -83,7 +83,8 @@ class Depthwise {
         gather_input(input + i * input_pixels() * item_, phase, images);
         for (int64_t m = 0; m < multiplier(); ++m) {
           int64_t channel = i % conv_.in_channels * multiplier() + m;
-          correlate(images, taps.data(), int64_t(taps.size()), weight + channel * kernel() * item_,
+          correlate(images, taps.data(), int64_t(taps.size()),
+                    weight + channel * conv_.taps() * item_,
                     bias ? bias + channel * item_ : nullptr, flat, n);
           copy(output + (i * multiplier() + m) * points() * item_, out_, flat, phase, out_);
         }
@@ -114,7 +115,7 @@ class Depthwise {
         for (int64_t m = 0; m < multiplier(); ++m)
           copy(images + (m * product(image) + index_of(image, reach)) * item_, image,
                grad + (i * multiplier() + m) * points() * item_, out_, kept);
-        const char* weights = weight + i % conv_.in_channels * multiplier() * kernel() * item_;
+        const char* weights = weight + i % conv_.in_channels * multiplier() * conv_.taps() * item_;
         char* result = grad_input + i * input_pixels() * item_;
         for (int64_t p = 0; p < phases(); ++p) {
           Phase part = phase(p);
@@ -135,7 +136,7 @@ class Depthwise {
     std::vector<DepthwiseTap> taps = input_taps();
     TapSumsLoop sum_taps = depthwise_loops().sum_taps[item_ == 8];
     int64_t n = flat_length(phase, out_);
-    std::memset(grad_weight, 0, size_t(conv_.out_channels * kernel() * item_));
+    std::memset(grad_weight, 0, size_t(conv_.out_channels * conv_.taps() * item_));
     if (grad_bias) std::memset(grad_bias, 0, size_t(conv_.out_channels * item_));
     // The images of a batch are added in order, whatever the number of threads.
     for_each(conv_.in_channels, [&](int64_t begin, int64_t end) {
@@ -152,7 +153,7 @@ class Depthwise {
             int64_t channel = c * multiplier() + m;
             copy(flat, phase, grad + (i * multiplier() + m) * points() * item_, out_, out_);
             sum_taps(images, taps.data(), int64_t(taps.size()), flat,
-                     grad_weight + channel * kernel() * item_,
+                     grad_weight + channel * conv_.taps() * item_,
                      grad_bias ? grad_bias + channel * item_ : nullptr, n);
           }
         }
@@ -161,7 +162,6 @@ class Depthwise {
 
  private:
   int64_t multiplier() const { return conv_.out_channels / conv_.in_channels; }
-  int64_t kernel() const { return product(conv_.kernel); }
   int64_t phases() const { return product(stride_); }
   int64_t points() const { return product(out_); }
   int64_t input_pixels() const { return product(conv_.size); }
@@ -173,7 +173,7 @@ class Depthwise {
 
   template <class F>
   void for_each(int64_t count, F&& f) const {
-    double work = double(conv_.batch) * double(conv_.out_channels * points() * kernel());
+    double work = double(conv_.batch) * double(conv_.out_channels * points() * conv_.taps());
     parallel_for(0, count, int64_t(kMultiplicationsPerThread * double(count) / work) + 1, f);
   }
 
@@ -263,7 +263,7 @@ class Depthwise {
           if ((distance[d] - behind[d]) % stride_[d]) return;
           place[d] = reach[d] - (distance[d] - behind[d]) / stride_[d];
         }
-        taps.push_back({m * product(image) + index_of(image, place), m * kernel() + tap});
+        taps.push_back({m * product(image) + index_of(image, place), m * conv_.taps() + tap});
       });
     return taps;
   }

@@ -29,12 +29,6 @@ Convolution with_joined_groups(Convolution conv, int64_t count) {
   return conv;
 }
 
-int64_t taps_of(const Convolution& conv) {
-  int64_t taps = 1;
-  for (int d = 0; d < conv.dims; ++d) taps *= conv.kernel[size_t(d)];
-  return taps;
-}
-
 // The weights of `count` groups as those of one group, in the layout of the convolution's.
 class JoinedWeight {
  public:
@@ -59,15 +53,15 @@ class JoinedWeight {
  private:
   int64_t channels() const { return conv_.in_channels / conv_.groups; }
   size_t bytes() const {
-    return size_t(conv_.out_channels * channels() * count_ * taps_of(conv_)) * sizeof(BFloat16);
+    return size_t(conv_.out_channels * channels() * count_ * conv_.taps()) * sizeof(BFloat16);
   }
 
   // Calls f(place in the weight, place in the joined one, length) for the runs that both have.
   template <class F>
   void for_each_run(F&& f) const {
-    bool last = conv_.weight_layout == onednn::Layout::channels_last;
-    int64_t runs = last ? taps_of(conv_) : 1;  // of each output channel
-    int64_t n = last ? channels() : channels() * taps_of(conv_);
+    bool last = conv_.weight_layout == onednn::ImageLayout::channels_last;
+    int64_t runs = last ? conv_.taps() : 1;  // of each output channel
+    int64_t n = last ? channels() : channels() * conv_.taps();
     for (int64_t c = 0; c < conv_.out_channels; ++c) {
       int64_t member = c / (conv_.out_channels / conv_.groups) % count_;
       for (int64_t i = 0; i < runs; ++i) {

@@ -3,7 +3,6 @@
 #include "core/ops/reduce/reduce.h"
 
 #include "core/ops/op.h"
-#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -22,9 +21,7 @@ Tensor truth(Reduction reduction, const Tensor& input, Dims dim, bool keepdim) {
   if (reduced_numel(input.sizes(), dims) == 0)
     return full(reduced_sizes(input.sizes(), dims, keepdim), reduction == Reduction::minimum, dtype,
                 input.device());
-  Tensor numbers = input;
-  if (input.dtype() != dtype) copy_into(numbers = empty_after(input, dtype), input);
-  Tensor result = reduce(reduction, numbers, dims, keepdim, dtype);
+  Tensor result = reduce(reduction, to_dtype(input, dtype), dims, keepdim, dtype);
   return to_dtype(to_dtype(result, DType::bool_), dtype);
 }
 

@@ -14,7 +14,7 @@
 
 using namespace rushlight;
 using onednn::Convolution;
-using onednn::Layout;
+using onednn::ImageLayout;
 using onednn::Matmul;
 using onednn::MatrixStrides;
 
@@ -129,12 +129,12 @@ template <class T>
 struct Image {
   int64_t channels;
   std::array<int64_t, 3> size;
-  Layout layout;
+  ImageLayout layout;
   std::vector<T> values;
 
   int64_t position(int64_t n, int64_t c, int64_t z, int64_t y, int64_t x) const {
     auto [depth, height, width] = size;
-    return layout == Layout::channels_first
+    return layout == ImageLayout::channels_first
                ? (((n * channels + c) * depth + z) * height + y) * width + x
                : (((n * depth + z) * height + y) * width + x) * channels + c;
   }
@@ -183,7 +183,8 @@ bool all_same(const std::vector<T>& actual, const std::vector<float>& expected) 
 }
 
 template <class T>
-void convolution_matches_a_plain_loop(Convolution conv, Layout layout, Layout weight_layout) {
+void convolution_matches_a_plain_loop(Convolution conv, ImageLayout layout,
+                                      ImageLayout weight_layout) {
   conv.dtype = dtype_of<T>;
   conv.layout = layout;
   conv.weight_layout = weight_layout;
@@ -252,10 +253,10 @@ void convolution_matches_a_plain_loop(Convolution conv, Layout layout, Layout we
 template <class T>
 void check_convolutions() {
   // dtype, layouts | dims, batch, groups, in, out | size, kernel, stride, dilation | padding
-  constexpr Layout kAny = Layout::channels_first;
+  constexpr ImageLayout kAny = ImageLayout::channels_first;
   DType dtype = dtype_of<T>;
-  for (Layout layout : {Layout::channels_first, Layout::channels_last}) {
-    for (Layout weight_layout : {Layout::channels_first, Layout::channels_last}) {
+  for (ImageLayout layout : {ImageLayout::channels_first, ImageLayout::channels_last}) {
+    for (ImageLayout weight_layout : {ImageLayout::channels_first, ImageLayout::channels_last}) {
       for (const Convolution& conv : {
                Convolution{dtype,
                            kAny,
