@@ -50,13 +50,14 @@ def run_python(tmp_path: Path) -> RunPython:
 
 @pytest.fixture
 def run_on_shim(run_python: RunPython) -> RunPython:
-    """The same with the shim as the GPU."""
+    """The same with the shim as the GPU, and the cache of the tests' own process."""
     if not SHIM.exists():
         pytest.skip("the shim is not built: cmake --build build --target cuda_shim")
 
     def run(program: str, *arguments: str, **variables: str) -> str:
-        libraries = dict.fromkeys(SHIM_VARIABLES, str(SHIM))
-        return run_python(program, *arguments, **{**libraries, **variables})
+        settings = dict.fromkeys(SHIM_VARIABLES, str(SHIM))
+        settings["RUSHLIGHT_CACHE"] = str(SHIM.parent / "kernels")
+        return run_python(program, *arguments, **{**settings, **variables})
 
     return run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda.conftest import ROOT, SHIM
+from cuda.conftest import ROOT
 
 
 @pytest.fixture
@@ -86,6 +86,5 @@ def test_pieces_of_work_run(run_on_shim: Any, piece: str) -> None:
         """,
         str(ROOT / "bench"),
         piece,
-        RUSHLIGHT_CACHE=str(SHIM.parent / "kernels"),
     )
     assert said == f"{piece}...\n"

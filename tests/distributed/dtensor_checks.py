@@ -67,7 +67,10 @@ def moves(mesh: Any) -> None:
 
 
 def gradient_check(mesh: Any, function: Callable[..., Any], values: list[torch.Tensor]) -> None:
-    """In all layouts of all arguments: function gives what it gives for plain tensors."""
+    """In all layouts of all arguments: function gives what it gives for plain tensors.
+
+    All ranks have the same values, so none is sent; moves() sends them.
+    """
     values = [v.detach().requires_grad_(v.is_floating_point()) for v in values]
     expected = function(*values)
     outs = expected if isinstance(expected, (tuple, list)) else [expected]
@@ -80,7 +83,9 @@ def gradient_check(mesh: Any, function: Callable[..., Any], values: list[torch.T
     combinations = combinations[:: len(combinations) // 20 + 1]
     for places in combinations:
         inputs = [
-            distribute_tensor(v.detach(), mesh, p).requires_grad_(v.requires_grad)
+            distribute_tensor(v.detach(), mesh, p, src_data_rank=None).requires_grad_(
+                v.requires_grad
+            )
             for v, p in zip(values, places, strict=True)
         ]
         results = function(*inputs)
@@ -89,7 +94,7 @@ def gradient_check(mesh: Any, function: Callable[..., Any], values: list[torch.T
         for result, out, weight in zip(results, outs, weights, strict=True):
             assert isinstance(result, DTensor)
             near(result, out.detach())
-            w = distribute_tensor(weight, mesh, [Replicate()] * mesh.ndim)
+            w = distribute_tensor(weight, mesh, [Replicate()] * mesh.ndim, src_data_rank=None)
             loss = loss + (result * w).sum()
         loss.backward()
         found = [x.grad for x in inputs if x.requires_grad]

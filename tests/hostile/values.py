@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +44,17 @@ SHAPES = [
 HUGE_SHAPES = [(2**62,), (2**31, 2**31), (0, 2**62), (2**40, 3), (2**63 - 1,)]
 
 
+@functools.cache
+def _nest(depth: int, holds_itself: bool) -> list[Any]:
+    """Made once, as the deepest takes the time of a thousand calls."""
+    items: list[Any] = [1]
+    if holds_itself:
+        items.append(items)
+    for _ in range(depth):
+        items = [items]
+    return items
+
+
 class Values:
     """The values of one seed; a seed gives the same ones in every run."""
 
@@ -61,12 +73,8 @@ class Values:
 
     def nest(self) -> list[Any]:
         """A list that is deep, or holds itself."""
-        items: list[Any] = [1]
-        if self.chance(0.3):
-            items.append(items)
-        for _ in range(self.pick([2, 70, 2000, 100_000])):
-            items = [items]
-        return items
+        holds_itself = self.chance(0.3)
+        return [_nest(self.pick([2, 70, 2000, 100_000]) - 1, holds_itself)]
 
     def storage(self) -> Any:
         x = torch.zeros(self.pick(SHAPES[:9]), dtype=self.pick(DTYPES))

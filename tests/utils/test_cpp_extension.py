@@ -243,13 +243,14 @@ def test_adds_operators(extension: Any) -> None:
     assert older.version() == 3
 
 
+# How a library is made and kept is seen in a fraction of the time that the headers take.
 PROGRAM = """
-    #include <complex>
-    using namespace std;  // before the headers, as some programs have it
-    #include <torch/extension.h>
+    #include <Python.h>
     #include "number.h"
-    int64_t number() { return NUMBER; }
-    PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("number", &number); }
+    static PyObject* number(PyObject*, PyObject*) { return PyLong_FromLong(NUMBER); }
+    static PyMethodDef methods[] = {{"number", number, METH_NOARGS, NULL}, {}};
+    static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "changing", NULL, -1, methods};
+    PyMODINIT_FUNC PyInit_changing(void) { return PyModule_Create(&definition); }
 """
 
 
@@ -276,11 +277,13 @@ def test_builds_anew_when_a_header_changes(tmp_path: Path) -> None:
         libraries.append(module.__file__)
     assert libraries[0] == libraries[1] != libraries[2]
     assert [str(path) for path in folder.glob("*.so")] == [libraries[2]]
-    Path(libraries[2]).write_bytes(b"")
+    library = Path(libraries[2])
+    library.unlink()  # which is in use here, so it is not emptied itself
+    library.write_bytes(b"")
     (folder / "changing.json").write_text('{"inputs": 3}')
     program = [sys.executable, "-c", textwrap.dedent(AGAIN), str(source), str(folder)]
     subprocess.run(program, check=True)
-    Path(libraries[2]).write_bytes(b"")
+    library.write_bytes(b"")
     subprocess.run(program, check=True)
     header.write_text("")
     with pytest.raises(RuntimeError, match=r"(?s)Error building extension 'changing'.*NUMBER"):
@@ -289,6 +292,8 @@ def test_builds_anew_when_a_header_changes(tmp_path: Path) -> None:
 
 WITHOUT_PYBIND11 = """
     #include <Python.h>
+    #include <complex>
+    using namespace std;  // before the headers, as some programs have it
     #include <torch/all.h>
 
     extern "C" {
@@ -306,18 +311,19 @@ def test_processes_that_build_in_one_folder_wait_for_each_other(tmp_path: Path) 
     program = """
         import sys
         from rushlight.utils.cpp_extension import load_inline
-        folder, number = sys.argv[1:]
+        folder, number, source = sys.argv[1:]
         module = load_inline(
-            "shared_folder",
-            "int64_t number() { return " + number + "; }",
-            functions="number",
+            "changing",
+            source.replace('#include "number.h"', "#define NUMBER " + number),
             extra_cflags=["-O0"],
             build_directory=folder,
+            no_implicit_headers=True,
         )
         assert module.number() == int(number)
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)]
-    running = [subprocess.Popen([*command, number]) for number in ("1", "2")]
+    source = textwrap.dedent(PROGRAM)
+    running = [subprocess.Popen([*command, number, source]) for number in ("1", "2")]
     assert [process.wait() for process in running] == [0, 0]
 
 
