@@ -150,7 +150,8 @@ sweep(
 
 REDUCTIONS = (
     "sum mean amax amin prod var std norm argmax argmin max min logsumexp all any "
-    "count_nonzero median nansum softmax log_softmax cumsum cumprod cummax logcumsumexp sort argsort"
+    "count_nonzero median nansum softmax log_softmax cumsum cumprod cummax logcumsumexp sort "
+    "argsort"
 )
 sweep(each("sum mean amax prod argmax max std norm all median", "x.{}()"), (SMALL, MATRIX), FLOATS)
 sweep(
@@ -334,8 +335,8 @@ sweep(
     ("2,8,8,8", "8,64,28,28", "1,128,14,14"), ("float32", "bfloat16", "float64"),
     ("", "channels last"), backward=True,
     given=(
-        "c = x.shape[1]; k1 = weight(c, c, 1, 1); k3 = weight(c, c, 3, 3); k5 = weight(c, c, 5, 5); "
-        "depthwise = weight(c, 1, 3, 3); grouped = weight(c, 4, 3, 3); b = weight(c); "
+        "c = x.shape[1]; k1 = weight(c, c, 1, 1); k3 = weight(c, c, 3, 3); "
+        "k5 = weight(c, c, 5, 5); depthwise = weight(c, 1, 3, 3); grouped = weight(c, 4, 3, 3); b = weight(c); "
         "t3 = weight(c, c, 3, 3); t2 = weight(c, c, 2, 2)"
     ),
 )  # fmt: skip
