@@ -337,7 +337,8 @@ sweep(
     given=(
         "c = x.shape[1]; k1 = weight(c, c, 1, 1); k3 = weight(c, c, 3, 3); "
         "k5 = weight(c, c, 5, 5); depthwise = weight(c, 1, 3, 3); "
-        "grouped = weight(c, 4, 3, 3); b = weight(c); t3 = weight(c, c, 3, 3); t2 = weight(c, c, 2, 2)"
+        "grouped = weight(c, 4, 3, 3); b = weight(c); "
+        "t3 = weight(c, c, 3, 3); t2 = weight(c, c, 2, 2)"
     ),
 )  # fmt: skip
 sweep(
