@@ -265,32 +265,38 @@ PyObject* as_tensor(PyObject* module, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// Whether a tensor has the dtype, the device, or both, that a positional argument of to() names.
-// What is not seen at a glance, like the number of a GPU, counts as another.
-bool is_like(const Tensor& tensor, PyObject* target) {
+// What is not seen at a glance, like the number of a GPU or a class that may take over, counts as
+// something else.
+bool is_dtype_of(const Tensor& tensor, PyObject* target) {
   DType dtype;
-  if (read_dtype(target, dtype)) return dtype == tensor.dtype();
+  return read_dtype(target, dtype) && dtype == tensor.dtype();
+}
+bool is_device_of(const Tensor& tensor, PyObject* target) {
   if (PyUnicode_Check(target))
     return tensor.device().is_cpu() && PyUnicode_CompareWithASCIIString(target, "cpu") == 0;
-  if (is_tensor(target))
-    return unwrap(target).dtype() == tensor.dtype() && unwrap(target).device() == tensor.device();
   Device device;
   return is_device(target, device) && device == tensor.device();
+}
+bool is_like(const Tensor& tensor, PyObject* target) {
+  if (Py_TYPE(target) == tensor_class)
+    return unwrap(target).dtype() == tensor.dtype() && unwrap(target).device() == tensor.device();
+  return is_dtype_of(tensor, target) || is_device_of(tensor, target);
 }
 
 PyObject* stays_as_it_is(PyObject*, PyObject* const* args, Py_ssize_t) {
   return guarded([&] {
     const Tensor& tensor = expect_tensor(args[0], "self");
     PyObject *targets = args[1], *options = args[2];
-    Py_ssize_t count = PyTuple_GET_SIZE(targets), option_count = PyDict_GET_SIZE(options);
-    bool stays = count == 1 || count == 2;
-    for (Py_ssize_t i = 0; i < count && stays; ++i)
-      stays = is_like(tensor, PyTuple_GET_ITEM(targets, i));
-    if (option_count == 1) {
+    auto target = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(targets, i); };
+    bool stays = false;
+    if (PyTuple_GET_SIZE(targets) == 1) stays = is_like(tensor, target(0));
+    else if (PyTuple_GET_SIZE(targets) == 2)
+      stays = is_device_of(tensor, target(0)) && is_dtype_of(tensor, target(1));
+    if (stays && PyDict_GET_SIZE(options) == 1) {
       PyObject* non_blocking = PyDict_GetItemString(options, "non_blocking");
-      stays = stays && non_blocking && PyBool_Check(non_blocking);
+      stays = non_blocking && PyBool_Check(non_blocking);
     }
-    return PyBool_FromLong(stays && option_count <= 1);
+    return PyBool_FromLong(stays && PyDict_GET_SIZE(options) <= 1);
   });
 }
 

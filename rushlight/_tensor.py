@@ -229,10 +229,10 @@ class Tensor(
             >>> torch.ones(2).to(torch.int64)
             tensor([1, 1])
         """
-        if args and type(args[0]) not in _TARGETS and _C._argument_takes_over(args, kwargs):
-            return _C._call_taken_over(Tensor.to, (self, *args), kwargs)
         if _C._stays_as_it_is(self, args, kwargs):
             return self
+        if args and type(args[0]) not in _TARGETS and _C._argument_takes_over(args, kwargs):
+            return _C._call_taken_over(Tensor.to, (self, *args), kwargs)
         device, dtype, non_blocking, copy, format = read_target(args, kwargs)
         result = self
         if device is not None:
