@@ -180,19 +180,26 @@ def test_a_failing_process_ends_the_others() -> None:
     assert time.monotonic() - started < 30
 
 
-def fail_or_finish(i: int, finished: torch.Tensor) -> None:
+def fail_or_finish(i: int, finished: torch.Tensor, pipe: tuple[int, int], seconds: float) -> None:
+    reading, writing = pipe
     if i == 1:
         raise ValueError("number one")
-    time.sleep(0.5)
+    os.close(writing)
+    os.read(reading, 1)  # returns when the other has ended
+    time.sleep(seconds)
     finished += 1
 
 
 @pytest.mark.parametrize("grace_period", [None, 20])
 def test_the_others_may_get_time_to_end(grace_period: float | None, caplog: Any) -> None:
     finished = torch.zeros(1).share_memory_()
+    pipe = os.pipe()
+    seconds = 60 if grace_period is None else 0.5
     context = mp.start_processes(
-        fail_or_finish, (finished,), nprocs=2, join=False, start_method="fork"
+        fail_or_finish, (finished, pipe, seconds), nprocs=2, join=False, start_method="fork"
     )
+    for end in pipe:
+        os.close(end)
     assert context is not None
     with pytest.raises(mp.ProcessRaisedException, match="number one"):
         context.join(grace_period=grace_period)
