@@ -34,7 +34,7 @@ SUITES = (*DEFAULT_SUITES, "gpu", "sweep")
 IMPORT, IMPORT_GOAL = "import", 0.08
 MEMORY_GOAL = 0.80
 TRADEMARKS = r"\((R|TM)\)| Processor"  # in the names of processors
-VECTORS = {"avx512f": "with AVX-512", "avx2": "with AVX2"}
+VECTORS = {"amx_tile": "with AMX", "avx512f": "with AVX-512", "avx2": "with AVX2"}
 # Threads that wait for their next parallel region spin for a while; by then they have gone to
 # sleep and do not take the cores from the other framework.
 SETTLE = 0.01
@@ -159,7 +159,7 @@ def print_row(texts: Sequence[str]) -> None:
 
 
 def processor() -> str:
-    """Its name and, on x86-64, the widest vectors that it has."""
+    """Its name and, on x86-64, the widest vectors that it has, or its tiles."""
     entries = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
     facts = {key.strip(): value.strip() for key, _, value in entries}
     flags = facts.get("flags", "").split()
