@@ -135,7 +135,8 @@ Storage wrap_buffer(View view, void* begin, size_t bytes) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    CHECK(!is_tensor(array) && has_array_interface(array), ErrorKind::kType, "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
+    CHECK(!is_tensor(array) && has_array_interface(array), ErrorKind::kType,
+          "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
     return wrap(lift_fresh(tensor_from_array(array, false)));
   });
 }

@@ -1,5 +1,5 @@
-// Owns log, log2, log10, log1p, asinh, acosh and atanh of floats and doubles for loops (own_math.h),
-// within 0.99 ulp.
+// Owns log, log2, log10, log1p, asinh, acosh and atanh of floats and doubles for loops
+// (own_math.h), within 0.99 ulp.
 #include "core/tensor/own_math.h"
 
 #if RUSHLIGHT_HAS_OWN_MATH
@@ -181,8 +181,7 @@ template <class T>
 }
 // above / below, not rounded to one number.
 template <class T>
-[[gnu::always_inline]] inline Sum<T> unrounded_quotient(const Sum<T>& above,
-                                                        const Sum<T>& below) {
+[[gnu::always_inline]] inline Sum<T> unrounded_quotient(const Sum<T>& above, const Sum<T>& below) {
   const Vector<T> inverse = 1 / below.high, high = above.high * inverse;
   const Vector<T> rest = multiply_add(-high, below.high, above.high);
   return {high, (rest + multiply_add(-high, below.low, above.low)) * inverse};
@@ -222,8 +221,8 @@ template <class T>
 [[gnu::always_inline]] inline Vector<T> asinh(Vector<T> x) {
   const VectorBits<T> sign = sign_of<T>(x);
   const auto magnitude = (Vector<T>)((VectorBits<T>)x ^ sign);
-  const Vector<T> y = all_below(magnitude, kWide<T>) ? asinh_inside<T>(magnitude)
-                                                     : asinh_of_any<T>(magnitude);
+  const Vector<T> y =
+      all_below(magnitude, kWide<T>) ? asinh_inside<T>(magnitude) : asinh_of_any<T>(magnitude);
   return (Vector<T>)((VectorBits<T>)y ^ sign);
 }
 
