@@ -135,6 +135,19 @@ def test_conversions_from_and_to_float16(name: str, length: int) -> None:
     assert np.array_equal(half.to(getattr(torch, name)).numpy(), x.astype(np.float16).astype(name))
 
 
+@pytest.mark.parametrize("shape", [(1, 17000), (3, 1), (3, 7), (9, 65), (70, 131), (2, 9000)])
+def test_sums_of_bfloat16_are_those_of_its_floats(shape: tuple[int, int]) -> None:
+    x = torch.from_numpy(rng.integers(-9, 10, shape).astype(np.float32))
+    for floats in (x, x.t().contiguous().t(), x[:, ::2]):
+        halves = floats.bfloat16()
+        for dims in ((0,), (1,), (0, 1)):
+            total = floats.sum(dims)  # exact
+            assert torch.equal(halves.sum(dims), total.bfloat16())
+            assert torch.equal(halves.sum(dims, dtype=torch.float32), total)
+            mean = floats.mean(dims).bfloat16()
+            assert torch.equal(halves.mean(dims), mean)
+
+
 @pytest.mark.parametrize("shape", [(1, 17000), (3, 1), (3, 7), (9, 1025), (2, 2050), (40, 257)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_running_sums_and_products(dtype: torch.dtype, shape: tuple[int, int]) -> None:
