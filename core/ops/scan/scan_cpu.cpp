@@ -27,6 +27,7 @@ constexpr int64_t kWidth = 256;     // columns that advance together
 constexpr int64_t kChains = 8;      // rows that advance together
 constexpr int64_t kLag = 17;        // more than a cache line
 constexpr int64_t kSegment = 4096;  // elements of a long row that one thread adds up
+constexpr int64_t kShortRun = 8;    // runs below this are not worth the calls of a loop
 
 const ScanLoops& loops() { return active(scan_loops_sets); }
 
@@ -187,11 +188,27 @@ class FloatScan {
           length, reverse_, [&](int64_t at, int64_t n) { return loops().total(x_.read(at, n), n); },
           [&](int64_t at, int64_t n, double before) { run_row(at, n, before); });
     parallel_for(0, shape_.outer, kGrain / length + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) run_row(row * length, length, loops_.start);
+      if (length > kStagedRun) {
+        for (int64_t row = begin; row < end; ++row) run_row(row * length, length, loops_.start);
+      } else {
+        run_short_rows(begin, end);
+      }
     });
   }
 
  private:
+  // As many rows at a time as make a run.
+  void run_short_rows(int64_t begin, int64_t end) const {
+    int64_t length = shape_.length, most = kStagedRun / length;
+    for (int64_t row = begin; row < end; row += most) {
+      int64_t at = row * length, n = std::min(most, end - row) * length;
+      float* to = y_.place(at, n);
+      const float* from = x_.read(at, n);
+      for (int64_t i = 0; i < n; i += length)
+        loops_.row[reverse_](from + i, to + i, length, loops_.start);
+      y_.store(at, to, n);
+    }
+  }
   void run_row(int64_t begin, int64_t n, double state) const {
     for (int64_t i = 0; i < n; i += kStagedRun) {
       int64_t count = std::min(kStagedRun, n - i), at = begin + (reverse_ ? n - i - count : i);
@@ -284,7 +301,9 @@ void by_compute(DType compute, F&& f) {
 Tensor scan_cpu(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype) {
   DType compute = dtype_of_compute(compute_of(dtype));
   AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
-  if (compute == DType::float32 && scan != Scan::log_sum_exp && input.numel() != 0) {
+  int64_t run = shape.inner > 1 ? shape.inner : shape.length;
+  if (compute == DType::float32 && scan != Scan::log_sum_exp && run >= kShortRun &&
+      input.numel() != 0) {
     Tensor from = to_contiguous(input), result = empty(input.sizes(), dtype, input.device());
     FloatScan(scan, from, shape, reverse, result).run();
     return result;
