@@ -86,13 +86,13 @@ void choose_rows(Plan& plan) {
   plan.unit_stride = one_element || inner.run_stride() == plan.item;
 }
 
-// How the elements of the input are read.
-Plan plan_reading(const Tensor& input, DimSet dims, DType compute) {
+// How the elements of the input are read, by a kernel that takes `read`.
+Plan plan_reading(const Tensor& input, DimSet dims, DType read) {
   Plan plan;
   static_cast<ReduceSplit&>(plan) = split_dims(input, dims);
   plan.item = int64_t(input.itemsize());
-  plan.kernel_item = int64_t(dtype_size(compute));
-  if (input.dtype() != compute) plan.cast = cast_loop(input.dtype(), compute);
+  plan.kernel_item = int64_t(dtype_size(read));
+  if (input.dtype() != read) plan.cast = cast_loop(input.dtype(), read);
   choose_rows(plan);
   return plan;
 }
@@ -450,6 +450,14 @@ const Reducer* narrow_reducer(Reduction reduction, DType dtype) {
   return nullptr;
 }
 
+// The reducer that takes bfloat16 as it is, and gives floats, where there is one.
+const Reducer* bfloat16_reducer(Reduction reduction) {
+  const ReduceLoops& loops = active(reduce_loops_sets);
+  if (reduction == Reduction::sum) return &loops.bfloat16_sum;
+  if (reduction == Reduction::mean) return &loops.bfloat16_mean;
+  return nullptr;
+}
+
 }  // namespace
 
 const Reducer& reducer_of(Reduction reduction, DType dtype) {
@@ -465,23 +473,29 @@ const Reducer& reducer_of(Reduction reduction, DType dtype) {
 void run_reduce_cpu(Reduction reduction, const Tensor& input, DimSet dims, DType compute,
                     double parameter, const Tensor& first, const Tensor& second,
                     const RangedLoop* source) {
-  const Reducer* narrow =
-      input.dtype() == first.dtype() ? narrow_reducer(reduction, input.dtype()) : nullptr;
-  if (narrow) compute = input.dtype();
-  const Reducer& reducer = narrow ? *narrow : reducer_of(reduction, compute);
+  DType read = input.dtype();  // by the kernel
+  const Reducer* reducer = nullptr;
+  if (read == first.dtype()) reducer = narrow_reducer(reduction, read);
+  if (reducer) compute = read;
+  else if (read == DType::bfloat16 && compute == DType::float32)
+    reducer = bfloat16_reducer(reduction);
+  if (!reducer) {
+    reducer = &reducer_of(reduction, compute);
+    read = compute;
+  }
   if (first.numel() == 1 && input.is_contiguous() && input.numel() <= kTile && !source &&
-      input.dtype() == compute && first.dtype() == compute) {
+      input.dtype() == read && first.dtype() == compute) {
     // Small and in one run: no plan is needed.
     alignas(16) char accumulator[kMaxAccumulator];
     int64_t n = input.numel();
     double ignored;
-    reducer.columns_of_each_row(input.data(), n, 1, n, parameter, accumulator);
-    reducer.finish(accumulator, n, 1, parameter, first.data(),
-                   second.defined() ? second.data() : &ignored);
+    reducer->columns_of_each_row(input.data(), n, 1, n, parameter, accumulator);
+    reducer->finish(accumulator, n, 1, parameter, first.data(),
+                    second.defined() ? second.data() : &ignored);
     return;
   }
-  Plan plan = plan_reading(input, dims, compute);
-  plan.reducer = &reducer;
+  Plan plan = plan_reading(input, dims, read);
+  plan.reducer = reducer;
   plan.parameter = parameter;
   static char no_memory;
   plan.in_memory = input.device().is_cpu();

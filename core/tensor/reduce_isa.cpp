@@ -9,7 +9,8 @@ namespace {
 
 // ---- folds: the accumulator is one number -------------------------------------------------------
 
-template <class R, class T>
+// Of elements that lie in memory as T or as BFloat16.
+template <class R, class T, class Memory = T>
 struct Fold {
   static constexpr int64_t kAccumulatorBytes = sizeof(T);
   static constexpr int64_t kWide = 256 / sizeof(T);   // columns that are kept in registers
@@ -19,9 +20,9 @@ struct Fold {
                                   double parameter, void* accumulators) {
     const T p = T(parameter);
     for (int64_t r = 0; r < rows; ++r) {
-      const T* row = static_cast<const T*>(matrix) + r * stride;
+      const Memory* row = static_cast<const Memory*>(matrix) + r * stride;
       static_cast<T*>(accumulators)[r] = fold<T>(
-          columns, [=](int64_t j) { return R::map(row[j], p); },
+          columns, [=](int64_t j) { return R::map(read(row[j]), p); },
           [](T a, T b) { return R::merge(a, b); });
     }
   }
@@ -29,7 +30,7 @@ struct Fold {
   static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
                                   double parameter, void* accumulators) {
     const T p = T(parameter);
-    const T* in = static_cast<const T*>(matrix);
+    const Memory* in = static_cast<const Memory*>(matrix);
     T* out = static_cast<T*>(accumulators);
     // Few columns: several rows are taken as one wide row, and its halves merged.
     int doublings = 0;
@@ -48,7 +49,7 @@ struct Fold {
     }
     for (int64_t r = wide_rows << doublings; r < rows; ++r)
       for (int64_t j = 0; j < columns; ++j)
-        lane[j] = R::merge(lane[j], R::map(in[r * stride + j], p));
+        lane[j] = R::merge(lane[j], R::map(read(in[r * stride + j]), p));
     copy(lane, out, columns);
   }
 
@@ -67,22 +68,26 @@ struct Fold {
   }
 
  private:
+  [[gnu::always_inline]] static T read(Memory x) {
+    if constexpr (detail::kSame<T, Memory>) return x;
+    else return to_float(x);
+  }
   [[gnu::always_inline]] static void copy(const T* from, T* to, int64_t n) {
 #pragma omp simd
     for (int64_t l = 0; l < n; ++l) to[l] = from[l];
   }
   // Folds rows [begin, end) of `width` columns, of which row 0 begins the lanes.
-  [[gnu::always_inline]] static void fold_lanes(T* lane, const T* in, int64_t stride, int64_t begin,
-                                                int64_t end, int64_t width, T p) {
+  [[gnu::always_inline]] static void fold_lanes(T* lane, const Memory* in, int64_t stride,
+                                                int64_t begin, int64_t end, int64_t width, T p) {
     if (begin == 0) {
 #pragma omp simd
-      for (int64_t l = 0; l < width; ++l) lane[l] = R::map(in[l], p);
+      for (int64_t l = 0; l < width; ++l) lane[l] = R::map(read(in[l]), p);
       ++begin;
     }
     for (int64_t r = begin; r < end; ++r) {
-      const T* row = in + r * stride;
+      const Memory* row = in + r * stride;
 #pragma omp simd
-      for (int64_t l = 0; l < width; ++l) lane[l] = R::merge(lane[l], R::map(row[l], p));
+      for (int64_t l = 0; l < width; ++l) lane[l] = R::merge(lane[l], R::map(read(row[l]), p));
     }
   }
   [[gnu::always_inline]] static void merge_upper(T* lane, int64_t half) {
@@ -98,7 +103,8 @@ struct Fold {
       merge_halves<half / 2>(lane, columns);
     }
   }
-  static void fold_rows(const T* in, int64_t stride, int64_t rows, int64_t columns, T p, T* out) {
+  static void fold_rows(const Memory* in, int64_t stride, int64_t rows, int64_t columns, T p,
+                        T* out) {
     // Rows between a read and a write of the accumulators, which stay in registers if they can.
     const int64_t together = columns <= kWide ? rows : 8;
     for (int64_t r = 0; r < rows; r += together) {
@@ -500,6 +506,8 @@ constexpr ReduceLoops make_loops() {
   // A bool is a byte of 0 or 1.
   add_narrow<Maximum, uint8_t, uint8_t, int8_t, int16_t, int32_t>(loops.narrow_maximum);
   add_narrow<Minimum, uint8_t, uint8_t, int8_t, int16_t, int32_t>(loops.narrow_minimum);
+  loops.bfloat16_sum = make_reducer<Fold<Sum, float, BFloat16>>();
+  loops.bfloat16_mean = make_reducer<Fold<Mean, float, BFloat16>>();
 #if RUSHLIGHT_ISA == 0
   set(Reduction::count, Compute::u64, make_reducer<Count<uint64_t, int64_t>>());
   set(Reduction::maximum, Compute::u64, make_reducer<Fold<Maximum, uint64_t>>());

@@ -22,7 +22,7 @@ from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
 from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
 from rushlight.nn._losses import *  # noqa: F403
 from rushlight.nn._ops import *  # noqa: F403
-from rushlight.nn._ops import leaky_relu
+from rushlight.nn._ops import leaky_relu, linear
 from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
 from rushlight.nn._pooling_places import *  # noqa: F403
 from rushlight.nn._products import *  # noqa: F403
@@ -63,9 +63,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"{input1.shape[-1]} and {input2.shape[-1]} features, but weight "
             f"{tuple(weight.shape)} takes {ins1} and {ins2}."
         )
-    columns = weight.permute(1, 0, 2).reshape(ins1, outs * ins2)
-    forms = (input1 @ columns).unflatten(-1, (outs, ins2))  # (*, out, in2)
-    result = (forms @ input2.unsqueeze(-1)).squeeze(-1)  # (*, out)
+    forms = linear(input2, weight.flatten(0, 1)).unflatten(-1, (outs, ins1))  # (*, out, in1)
+    result = (forms @ input1.unsqueeze(-1)).squeeze(-1)  # (*, out)
     return result if bias is None else result + bias
 
 

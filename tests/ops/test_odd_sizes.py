@@ -135,6 +135,36 @@ def test_conversions_from_and_to_float16(name: str, length: int) -> None:
     assert np.array_equal(half.to(getattr(torch, name)).numpy(), x.astype(np.float16).astype(name))
 
 
+@pytest.mark.parametrize("shape", [(1, 17000), (3, 1), (3, 7), (9, 65), (70, 131), (2, 9000)])
+def test_sums_of_bfloat16_are_those_of_its_floats(shape: tuple[int, int]) -> None:
+    x = torch.from_numpy(rng.integers(-9, 10, shape).astype(np.float32))
+    for floats in (x, x.t().contiguous().t(), x[:, ::2]):
+        halves = floats.bfloat16()
+        for dims in ((0,), (1,), (0, 1)):
+            total = floats.sum(dims)  # exact
+            assert torch.equal(halves.sum(dims), total.bfloat16())
+            assert torch.equal(halves.sum(dims, dtype=torch.float32), total)
+            mean = floats.mean(dims).bfloat16()
+            assert torch.equal(halves.mean(dims), mean)
+
+
+@pytest.mark.parametrize("shape", [(1, 17000), (3, 1), (300, 9), (9, 1025), (2, 2050), (40, 257)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_running_sums_and_products(dtype: torch.dtype, shape: tuple[int, int]) -> None:
+    x = torch.from_numpy(1 + normal(*shape) / 64).to(dtype).requires_grad_()
+    double = x.detach().double().numpy()
+    digits = 1e-6 if dtype is torch.float32 else 2**-8
+    for dim in (0, 1):
+        for name in ("cumsum", "cumprod"):
+            actual = getattr(x.detach(), name)(dim).double().numpy()
+            np.testing.assert_allclose(actual, getattr(np, name)(double, dim), rtol=digits)
+        x.grad = None
+        x.cumsum(dim).sum().backward()  # sums of ones, from the last back
+        places = torch.arange(shape[dim], 0, -1).to(dtype)
+        assert x.grad is not None
+        assert x.grad.movedim(dim, 1).eq(places).all()
+
+
 def test_extremes_of_rows_keep_nan() -> None:
     x, values = np.zeros((3, 20), "float32"), normal(5, 20)
     values[1, 3] = x[2, 4] = np.nan

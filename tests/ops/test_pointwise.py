@@ -340,6 +340,16 @@ def test_floats_round_to_half_like_numpy() -> None:
     np.testing.assert_array_equal(torch.from_numpy(x).half().numpy(), expected)
 
 
+def test_floats_round_to_bfloat16_with_nan_among_them() -> None:
+    in_order = np.arange(0, 2**32, 64_007, dtype=np.uint64).astype(np.uint32)
+    for bits in (in_order, np.random.default_rng(0).permutation(in_order)):
+        x = bits.view(np.float32)
+        rounded = bits.astype(np.uint64) + 0x7FFF + (bits >> 16 & 1)
+        expected = np.where(np.isnan(x), bits | 0x400000, rounded) >> 16
+        actual = torch.from_numpy(x).bfloat16().view(torch.int16).numpy().view(np.uint16)
+        np.testing.assert_array_equal(actual, expected)
+
+
 def test_complex_numbers_follow_numpy() -> None:
     generator = np.random.default_rng(0)
     a, b = (generator.normal(size=(2, 40)) + 1j * generator.normal(size=(2, 40))).reshape(2, 40)

@@ -1,10 +1,11 @@
 // Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
 // other, so threads share the other dims. Floats are accumulated in double, as the chains are long;
-// the loops of their sums and of extremes are in scan_isa.cpp.
+// the loops of their sums, products and extremes are in scan_isa.cpp.
 #include "core/base/ceil_div.h"
 #include "core/ops/scan/scan.h"
 
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/ops/scan/scan_loops.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/pointwise.h"
+#include "core/tensor/staged.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -20,11 +22,12 @@ ISA_TABLES(ScanLoops, scan_loops)
 
 namespace {
 
-constexpr int64_t kGrain = 16384;        // elements that are worth a thread
-constexpr int64_t kWidth = kMaxColumns;  // columns that advance together
-constexpr int64_t kChains = 8;           // rows that advance together
-constexpr int64_t kLag = 17;             // more than a cache line
-constexpr int64_t kSegment = 4096;       // elements of a long row that one thread adds up
+constexpr int64_t kGrain = 16384;   // elements that are worth a thread
+constexpr int64_t kWidth = 256;     // columns that advance together
+constexpr int64_t kChains = 8;      // rows that advance together
+constexpr int64_t kLag = 17;        // more than a cache line
+constexpr int64_t kSegment = 4096;  // elements of a long row that one thread adds up
+constexpr int64_t kShortRun = 8;    // runs below this are not worth the calls of a loop
 
 const ScanLoops& loops() { return active(scan_loops_sets); }
 
@@ -35,10 +38,11 @@ struct Order {
   int64_t at(int64_t i) const { return (reverse ? length - 1 - i : i) * inner; }
 };
 
-// Calls f(offset of the first element, columns) for all columns along the dim.
+// Calls f(offset of the first element, columns) for all columns along the dim, at most `most` at
+// a time.
 template <class F>
-void for_each_columns(const AroundDim& shape, F&& f) {
-  int64_t width = std::min(shape.inner, kWidth), tiles = ceil_div(shape.inner, width);
+void for_each_columns(const AroundDim& shape, int64_t most, F&& f) {
+  int64_t width = std::min(shape.inner, most), tiles = ceil_div(shape.inner, width);
   int64_t grain = std::max<int64_t>(kGrain / (shape.length * width), 1);
   parallel_for(0, shape.outer * tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -52,7 +56,7 @@ void for_each_columns(const AroundDim& shape, F&& f) {
 template <class T, class State, class Step>
 void run_columns(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
   Order order{shape.length, shape.inner, reverse};
-  for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+  for_each_columns(shape, kWidth, [&](int64_t offset, int64_t columns) {
     State states[kWidth];
     std::fill_n(states, columns, start);
     for (int64_t i = 0; i < shape.length; ++i) {
@@ -124,28 +128,10 @@ void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State star
   });
 }
 
-// y = start plus the sums of x along a run of elements; returns the last.
-template <class T, class State>
-State running_sum(const T* x, T* y, int64_t n, bool reverse, State start) {
-  if constexpr (std::is_same_v<T, float>) return loops().running_sum[reverse](x, y, n, start);
-  int64_t first = reverse ? n - 1 : 0, stride = reverse ? -1 : 1;
-  auto add = [](State a, T v) { return a + State(v); };
-  return run_row(x + first, y + first, n, stride, start, add);
-}
-
-template <class T, class State>
-State sum_of(const T* x, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) return loops().sum(x, n);
-  State sum(0);
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += State(x[i]);
-  return sum;
-}
-
-// One long row of sums, cut into segments: first the sum of each, then their elements, which start
-// at the sum of the segments before.
-template <class State, class T>
-void sum_long_row(int64_t length, bool reverse, const T* x, T* y) {
+// One long row of sums, cut into segments: first the sum of each, by total(offset, length), then
+// their elements, by run(offset, length, sum of the segments before).
+template <class State, class Total, class Run>
+void sum_long_row(int64_t length, bool reverse, Total&& total, Run&& run) {
   int64_t segments = ceil_div(length, kSegment);
   std::vector<State> states(size_t(segments), State(0));
   auto for_each_segment = [&](auto&& f) {  // in the order of the scan
@@ -156,23 +142,102 @@ void sum_long_row(int64_t length, bool reverse, const T* x, T* y) {
       }
     });
   };
-  for_each_segment([&](State& sum, int64_t at, int64_t n) { sum = sum_of<T, State>(x + at, n); });
-  State total(0);
-  for (State& state : states) state = std::exchange(total, total + state);
-  for_each_segment([&](const State& before, int64_t at, int64_t n) {
-    running_sum(x + at, y + at, n, reverse, before);
+  for_each_segment([&](State& sum, int64_t at, int64_t n) { sum = total(at, n); });
+  State before(0);
+  for (State& state : states) state = std::exchange(before, before + state);
+  for_each_segment([&](const State& state, int64_t at, int64_t n) { run(at, n, state); });
+}
+
+// Sums of integers along rows, which lie one after the other in memory and do not wait long for an
+// addition.
+template <class State, class T>
+void sum_integer_rows(const AroundDim& shape, bool reverse, const T* x, T* y) {
+  int64_t length = shape.length;
+  auto run = [=](int64_t at, int64_t n, State before) {
+    int64_t first = reverse ? at + n - 1 : at, stride = reverse ? -1 : 1;
+    run_row(x + first, y + first, n, stride, before, [](State a, T v) { return a + State(v); });
+  };
+  if (shape.outer == 1 && length >= kGrain && num_threads() > 1) {
+    auto total = [=](int64_t at, int64_t n) {
+      return std::accumulate(x + at, x + at + n, State(0));
+    };
+    return sum_long_row<State>(length, reverse, total, run);
+  }
+  parallel_for(0, shape.outer, kGrain / length + 1, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) run(row * length, length, State(0));
   });
 }
 
-// Rows of sums, which lie one after the other in memory and do not wait long for an addition.
-template <class State, class T>
-void sum_rows(const AroundDim& shape, bool reverse, const T* x, T* y) {
-  int64_t length = shape.length;
-  parallel_for(0, shape.outer, kGrain / length + 1, [=](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      running_sum(x + row * length, y + row * length, length, reverse, State(0));
-  });
-}
+// Sums and products of what computes in float, which is converted run by run.
+class FloatScan {
+ public:
+  FloatScan(Scan scan, const Tensor& input, const AroundDim& shape, bool reverse,
+            const Tensor& result)
+      : loops_(scan == Scan::sum ? loops().sums : loops().products),
+        splits_(scan == Scan::sum),  // the product of a segment could overflow
+        shape_(shape),
+        reverse_(reverse),
+        x_(input),
+        y_(result) {}
+
+  void run() const {
+    int64_t length = shape_.length;
+    if (shape_.inner > 1) return by_columns();
+    if (splits_ && shape_.outer == 1 && length >= kGrain)
+      return sum_long_row<double>(
+          length, reverse_, [&](int64_t at, int64_t n) { return loops().total(x_.read(at, n), n); },
+          [&](int64_t at, int64_t n, double before) { run_row(at, n, before); });
+    parallel_for(0, shape_.outer, kGrain / length + 1, [&](int64_t begin, int64_t end) {
+      if (length > kStagedRun) {
+        for (int64_t row = begin; row < end; ++row) run_row(row * length, length, loops_.start);
+      } else {
+        run_short_rows(begin, end);
+      }
+    });
+  }
+
+ private:
+  // As many rows at a time as make a run.
+  void run_short_rows(int64_t begin, int64_t end) const {
+    int64_t length = shape_.length, most = kStagedRun / length;
+    for (int64_t row = begin; row < end; row += most) {
+      int64_t at = row * length, n = std::min(most, end - row) * length;
+      float* to = y_.place(at, n);
+      const float* from = x_.read(at, n);
+      for (int64_t i = 0; i < n; i += length)
+        loops_.row[reverse_](from + i, to + i, length, loops_.start);
+      y_.store(at, to, n);
+    }
+  }
+  void run_row(int64_t begin, int64_t n, double state) const {
+    for (int64_t i = 0; i < n; i += kStagedRun) {
+      int64_t count = std::min(kStagedRun, n - i), at = begin + (reverse_ ? n - i - count : i);
+      float* to = y_.place(at, count);
+      state = loops_.row[reverse_](x_.read(at, count), to, count, state);
+      y_.store(at, to, count);
+    }
+  }
+  void by_columns() const {
+    Order order{shape_.length, shape_.inner, reverse_};
+    for_each_columns(shape_, kWidth, [&](int64_t offset, int64_t columns) {
+      double states[kWidth];
+      std::fill_n(states, columns, loops_.start);
+      for (int64_t i = 0; i < shape_.length; ++i) {
+        int64_t at = offset + order.at(i);
+        float* to = y_.place(at, columns);
+        loops_.columns(x_.read(at, columns), to, states, columns);
+        y_.store(at, to, columns);
+      }
+    });
+  }
+
+  const FloatScanLoops& loops_;
+  bool splits_;
+  const AroundDim& shape_;
+  bool reverse_;
+  Staged<float, 0> x_;
+  Staged<float, 0> y_;  // element by element, so in the buffer of x_
+};
 
 template <class T, class State, class Step>
 void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
@@ -206,14 +271,8 @@ template <class T>
 void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) {
   using State = typename Wide<T>::type;
   if (scan == Scan::sum) {
-    // Not of doubles: the sum of a segment could overflow where the running sum does not.
-    constexpr bool kSplits = std::is_integral_v<T> || std::is_same_v<T, float>;
-    if constexpr (kSplits) {
-      bool splits = std::is_same_v<T, float> || num_threads() > 1;  // integers may be added at once
-      if (shape.outer * shape.inner == 1 && shape.length >= kGrain && splits)
-        return sum_long_row<State>(shape.length, reverse, x, y);
-      if (shape.inner == 1) return sum_rows<State>(shape, reverse, x, y);
-    }
+    if constexpr (std::is_integral_v<T>)
+      if (shape.inner == 1) return sum_integer_rows<State>(shape, reverse, x, y);
     run_scan(shape, reverse, x, y, State(0), [](State a, T v) { return a + State(v); });
   } else if (scan == Scan::product) {
     run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
@@ -241,9 +300,16 @@ void by_compute(DType compute, F&& f) {
 
 Tensor scan_cpu(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype) {
   DType compute = dtype_of_compute(compute_of(dtype));
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  int64_t run = shape.inner > 1 ? shape.inner : shape.length;
+  if (compute == DType::float32 && scan != Scan::log_sum_exp && run >= kShortRun &&
+      input.numel() != 0) {
+    Tensor from = to_contiguous(input), result = empty(input.sizes(), dtype, input.device());
+    FloatScan(scan, from, shape, reverse, result).run();
+    return result;
+  }
   Tensor from = to_contiguous(to_dtype(input, compute));
   Tensor result = empty(input.sizes(), compute, input.device());
-  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
   if (result.numel() != 0)
     by_compute(compute, [&]<class T>(Tag<T>) {
       scan_as(scan, shape, reverse, from.data<T>(), result.data<T>());
@@ -263,7 +329,7 @@ Tensor linear_scan_cpu(const Tensor& input, const Tensor& factor, int64_t dim, b
       using State = typename Wide<T>::type;
       const T *x = from.data<T>(), *f = by.data<T>();
       T* y = result.data<T>();
-      for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+      for_each_columns(shape, kWidth, [&](int64_t offset, int64_t columns) {
         State states[kWidth]{};
         for (int64_t i = 0; i < shape.length; ++i)
           for (int64_t j = 0; j < columns; ++j) {
@@ -294,7 +360,7 @@ std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, boo
       extremes.rows(x + at * item, y + at * item, positions + at, end - begin, shape.length);
     });
   } else {
-    for_each_columns(shape, [&](int64_t at, int64_t columns) {
+    for_each_columns(shape, kMaxColumns, [&](int64_t at, int64_t columns) {
       extremes.columns(x + at * item, y + at * item, positions + at, columns, shape.length,
                        shape.inner);
     });

@@ -1,7 +1,7 @@
-// Owns the inner loops of running sums and running extremes.
+// Owns the inner loops of running sums and products of floats, and of running extremes.
 //
-// Of a sum, four elements are added up among themselves before what came before them is added, so
-// that they do not wait for each other; the order of the additions is the same on all processors.
+// Four elements of a row are combined among themselves before what came before them is, so that
+// they do not wait for each other; the order is the same on all processors.
 #include "core/ops/scan/scan_loops.h"
 #include "core/tensor/lanes.h"
 
@@ -12,21 +12,37 @@ constexpr int kLanes = 4;
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double))));
 
+struct Sum {
+  static constexpr double kStart = 0;
+  template <class V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a + b;
+  }
+};
+struct Product {
+  static constexpr double kStart = 1;
+  template <class V>
+  [[gnu::always_inline]] static V of(V a, V b) {
+    return a * b;
+  }
+};
+
 template <bool reverse>
 [[gnu::always_inline]] inline Floats in_order(Floats v) {
   if constexpr (reverse) return __builtin_shufflevector(v, v, 3, 2, 1, 0);
   return v;
 }
 
-// (v0, v0 + v1, v0 + v1 + v2, v0 + v1 + v2 + v3) of the elements in the order of the scan.
-template <bool reverse>
+// (v0, v0 + v1, v0 + v1 + v2, v0 + v1 + v2 + v3) of the elements in the order of the scan, for
+// sums; products likewise.
+template <class Op, bool reverse>
 [[gnu::always_inline]] inline Doubles running(const float* x) {
   Floats loaded;
   __builtin_memcpy(&loaded, x, sizeof(loaded));
+  const Doubles start = Doubles{} + Op::kStart;
   Doubles v = __builtin_convertvector(in_order<reverse>(loaded), Doubles);
-  v += __builtin_shufflevector(Doubles{}, v, 0, 4, 5, 6);
-  v += __builtin_shufflevector(Doubles{}, v, 0, 1, 4, 5);
-  return v;
+  v = Op::of(v, __builtin_shufflevector(start, v, 0, 4, 5, 6));
+  return Op::of(v, __builtin_shufflevector(start, v, 0, 1, 4, 5));
 }
 
 template <bool reverse>
@@ -35,28 +51,41 @@ template <bool reverse>
   __builtin_memcpy(y, &rounded, sizeof(rounded));
 }
 
-template <bool reverse>
-double running_sum(const float* x, float* y, int64_t n, double start) {
+template <class Op, bool reverse>
+double scan_row(const float* x, float* y, int64_t n, double state) {
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
     int64_t first = reverse ? n - kLanes - i : i, second = reverse ? first - kLanes : i + kLanes;
-    Doubles a = running<reverse>(x + first), b = running<reverse>(x + second);
-    store<reverse>(y + first, a + start);
-    start += a[kLanes - 1];
-    store<reverse>(y + second, b + start);
-    start += b[kLanes - 1];
+    Doubles a = running<Op, reverse>(x + first), b = running<Op, reverse>(x + second);
+    store<reverse>(y + first, Op::of(a, Doubles{} + state));
+    state = Op::of(state, a[kLanes - 1]);
+    store<reverse>(y + second, Op::of(b, Doubles{} + state));
+    state = Op::of(state, b[kLanes - 1]);
   }
   for (; i < n; ++i) {
     int64_t at = reverse ? n - 1 - i : i;
-    start += double(x[at]);
-    y[at] = float(start);
+    state = Op::of(state, double(x[at]));
+    y[at] = float(state);
   }
-  return start;
+  return state;
 }
 
-double sum_of(const float* x, int64_t n) {
+template <class Op>
+void scan_columns(const float* x, float* y, double* states, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    states[i] = Op::of(states[i], double(x[i]));
+    y[i] = float(states[i]);
+  }
+}
+
+double total(const float* x, int64_t n) {
   return sum<double>(n, [=](int64_t i) { return double(x[i]); });
 }
+
+template <class Op>
+constexpr FloatScanLoops kFloatScan = {
+    Op::kStart, {scan_row<Op, false>, scan_row<Op, true>}, scan_columns<Op>};
 
 // ---- extremes -----------------------------------------------------------------------------------
 
@@ -158,8 +187,9 @@ constexpr ExtremeLoops kExtremes = {extreme_rows<largest, T>, extreme_columns<la
 }  // namespace
 
 extern const ScanLoops scan_loops;
-constexpr ScanLoops scan_loops = {sum_of,
-                                  {running_sum<false>, running_sum<true>},
+constexpr ScanLoops scan_loops = {kFloatScan<Sum>,
+                                  kFloatScan<Product>,
+                                  total,
                                   {{kExtremes<false, float>, kExtremes<false, double>,
                                     kExtremes<false, int64_t>, kExtremes<false, uint64_t>},
                                    {kExtremes<true, float>, kExtremes<true, double>,

@@ -1,5 +1,5 @@
-// Declares the vectorized loops behind running sums of floats and running extremes, compiled once
-// per instruction set.
+// Declares the vectorized loops behind running sums and products of floats and running extremes,
+// compiled once per instruction set.
 #pragma once
 
 #include "core/tensor/loops.h"
@@ -19,13 +19,19 @@ struct ExtremeLoops {
   ExtremeColumns columns;
 };
 
+// Of sums or of products of floats, which are kept in double.
+struct FloatScanLoops {
+  double start;  // what nothing adds up to
+  // Each y[i] is `state` and all x up to there: of [0], from the first element on, of [1] from the
+  // last element back. Returns the state behind them.
+  double (*row[2])(const float* x, float* y, int64_t n, double state);
+  // y[i] = states[i] = states[i] and x[i].
+  void (*columns)(const float* x, float* y, double* states, int64_t n);
+};
+
 struct ScanLoops {
-  // Sums are kept in double.
-  // x[0] + ... + x[n - 1].
-  double (*sum)(const float* x, int64_t n);
-  // Each y[i] is start plus all x up to there: of [0], from the first element on, of [1] from the
-  // last element back. Returns the sum of start and all.
-  double (*running_sum[2])(const float* x, float* y, int64_t n, double start);
+  FloatScanLoops sums, products;
+  double (*total)(const float* x, int64_t n);  // x[0] + ... + x[n - 1]
   // Minima and maxima by Compute, but of complex numbers.
   ExtremeLoops extremes[2][4];
 };
