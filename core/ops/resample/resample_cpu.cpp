@@ -53,7 +53,7 @@ class Blocks {
     int64_t begin = 0;
     for (int64_t o = 0; has_runs && o < axis.out;) {
       int64_t end = end_of_run(axis, o);
-      if (end - o >= 2 * lanes) {
+      if (end - o >= lanes) {
         cut(axis, begin, o, lanes);
         blocks_.push_back({o, end, kResampleRun, axis.index[size_t(o)], false});
         begin = end;
