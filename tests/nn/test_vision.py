@@ -18,9 +18,10 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 # Resizing
 
 
+@pytest.mark.parametrize("channels", [3, 40])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
-def test_interpolate_keeps_channels_last(mode) -> None:
-    x = numbers(2, 3, 6, 5)
+def test_interpolate_keeps_channels_last(mode, channels) -> None:
+    x = numbers(2, channels, 6, 5)
     result = F.interpolate(x.contiguous(memory_format=torch.channels_last), (9, 4), mode=mode)
     assert result.is_contiguous(memory_format=torch.channels_last)
     assert torch.allclose(result, F.interpolate(x, (9, 4), mode=mode), atol=1e-6)

@@ -29,13 +29,19 @@ class Weights {
       : axis_(axis), weight_(axis.weight.begin(), axis.weight.end()) {}
 
   ResampleWeights weights() const {
-    return {axis_.out,      axis_.start.data(), axis_.index.data(),
-            weight_.data(), axis_.moves(),      axis_.is_same()};
+    return {axis_.out,     axis_.start.data(), axis_.index.data(), weight_.data(),
+            axis_.moves(), axis_.is_same(),    has_pairs()};
   }
   const ResampleAxis& axis() const { return axis_; }
   const T* weight(int64_t first) const { return weight_.data() + first; }
 
  private:
+  bool has_pairs() const {
+    for (size_t o = 0; o < axis_.start.size(); ++o)
+      if (axis_.start[o] != 2 * int64_t(o)) return false;
+    return true;
+  }
+
   const ResampleAxis& axis_;
   std::vector<T> weight_;
 };

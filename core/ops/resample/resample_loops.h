@@ -23,6 +23,7 @@ struct ResampleWeights {
   const int32_t* index;
   const void* weight;  // in the type of the sums
   bool moves, is_same;
+  bool has_pairs;  // whether all outputs have two taps
 };
 
 struct ResampleImage {
