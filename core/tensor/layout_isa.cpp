@@ -1,8 +1,8 @@
 // Owns the loops that move elements between layouts, compiled once per instruction set: runs along
 // one dim, and blocks of two dims that swap.
 //
-// Squares of kWidth x kWidth elements are transposed in registers. What is left at the edges goes
-// element by element.
+// Squares of kWidth x kWidth elements are transposed in registers, and blocks of few columns or two
+// rows in vectors along the other side. What is left at the edges goes element by element.
 #include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -27,24 +27,55 @@ void transpose_edge(const char* from, int64_t from_stride, char* to, int64_t to_
           *reinterpret_cast<const T*>(from + c * from_stride + r * int64_t(sizeof(T)));
 }
 
-// Two columns that become rows of two elements without gaps.
-template <class T>
+// Few columns that become rows without gaps.
+template <class T, int columns>
 void alternate(const char* from, int64_t from_stride, char* to, int64_t rows) {
-  const T* first = reinterpret_cast<const T*>(from);
-  const T* second = reinterpret_cast<const T*>(from + from_stride);
+  const T* in[columns];
+  for (int c = 0; c < columns; ++c) in[c] = reinterpret_cast<const T*>(from + c * from_stride);
   T* out = reinterpret_cast<T*>(to);
 #pragma omp simd
-  for (int64_t r = 0; r < rows; ++r) {
-    out[2 * r] = first[r];
-    out[2 * r + 1] = second[r];
+  for (int64_t r = 0; r < rows; ++r)
+    for (int c = 0; c < columns; ++c) out[columns * r + c] = in[c][r];
+}
+
+// Two rows: one load brings both elements of a column.
+template <class T>
+void deal_pairs(const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                int64_t columns) {
+  constexpr int n = kWidth<T>, item = sizeof(T);
+  using Pair =
+      std::conditional_t<item == 1, uint16_t, std::conditional_t<item == 2, uint32_t, uint64_t>>;
+  typedef Pair Pairs __attribute__((vector_size(sizeof(Vector<T>))));
+  auto load = [&](int64_t c) __attribute__((always_inline)) {
+    Pairs pairs;
+#pragma GCC unroll 16
+    for (int i = 0; i < n / 2; ++i) {
+      Pair pair;
+      __builtin_memcpy(&pair, from + (c + i) * from_stride, sizeof(pair));
+      pairs[i] = pair;
+    }
+    return Vector<T>(pairs);
+  };
+  int64_t c = 0;
+  for (; c + n <= columns; c += n) {
+    Vector<T> low = load(c), high = load(c + n / 2);
+    store_vector(reinterpret_cast<T*>(to + c * item), every_second<T, 0>(low, high));
+    store_vector(reinterpret_cast<T*>(to + to_stride + c * item), every_second<T, 1>(low, high));
   }
+  transpose_edge<T>(from + c * from_stride, from_stride, to + c * item, to_stride, 2, columns - c);
 }
 
 template <class T>
 void transpose(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
                int64_t columns) {
   constexpr int n = kWidth<T>, item = sizeof(T);
-  if (columns == 2 && to_stride == 2 * item) return alternate<T>(from, from_stride, to, rows);
+  if (to_stride == columns * item) {
+    if (columns == 2) return alternate<T, 2>(from, from_stride, to, rows);
+    if (columns == 3) return alternate<T, 3>(from, from_stride, to, rows);
+    if (columns == 4) return alternate<T, 4>(from, from_stride, to, rows);
+  }
+  if constexpr (sizeof(T) < 8)
+    if (rows == 2) return deal_pairs<T>(from, from_stride, to, to_stride, columns);
   int64_t whole_rows = rows - rows % n, whole_columns = columns - columns % n;
   for (int64_t r = 0; r < whole_rows; r += n)
     for (int64_t c = 0; c < whole_columns; c += n)

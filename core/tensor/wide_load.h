@@ -1,5 +1,5 @@
-// Owns load_wide() and store_half(): a register of numbers from memory, where halves become floats,
-// and of floats to halves, for kernels that are compiled once per instruction set.
+// Owns load_wide() and store_rounded(): a register of numbers from memory, where halves become
+// floats, and back, for kernels that are compiled once per instruction set.
 #pragma once
 
 #include "core/tensor/vectors.h"
@@ -8,10 +8,9 @@
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
+// What an element is in a register.
 template <class T>
-[[gnu::always_inline]] inline Vector<T> load_wide(const T* from) {
-  return load_vector(from);
-}
+using Wide = std::conditional_t<detail::kSame<T, Half> || detail::kSame<T, BFloat16>, float, T>;
 
 // From a BFloat16 or a Half.
 template <class Short>
@@ -26,10 +25,11 @@ template <class Short>
   return v;
 #endif
 }
-[[gnu::always_inline]] inline Vector<float> load_wide(const BFloat16* from) {
-  return load_half(from);
+template <class T>
+[[gnu::always_inline]] inline Vector<Wide<T>> load_wide(const T* from) {
+  if constexpr (detail::kSame<T, Wide<T>>) return load_vector(from);
+  else return load_half(from);
 }
-[[gnu::always_inline]] inline Vector<float> load_wide(const Half* from) { return load_half(from); }
 
 // Rounded to a BFloat16 or a Half each.
 template <class Short>
@@ -40,6 +40,11 @@ template <class Short>
 #else
   for (int i = 0; i < kWidth<float>; ++i) to[i] = from_float<Short>(v[i]);
 #endif
+}
+template <class T>
+[[gnu::always_inline]] inline void store_rounded(T* to, Vector<Wide<T>> v) {
+  if constexpr (detail::kSame<T, Wide<T>>) store_vector(to, v);
+  else store_half(to, v);
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -1,6 +1,7 @@
 """Resizing, sampling, padding and folding: options, layouts, dtypes, limits and refusals."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -17,9 +18,10 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 # Resizing
 
 
+@pytest.mark.parametrize("channels", [3, 40])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
-def test_interpolate_keeps_channels_last(mode) -> None:
-    x = numbers(2, 3, 6, 5)
+def test_interpolate_keeps_channels_last(mode, channels) -> None:
+    x = numbers(2, channels, 6, 5)
     result = F.interpolate(x.contiguous(memory_format=torch.channels_last), (9, 4), mode=mode)
     assert result.is_contiguous(memory_format=torch.channels_last)
     assert torch.allclose(result, F.interpolate(x, (9, 4), mode=mode), atol=1e-6)
@@ -82,12 +84,49 @@ def test_interpolate_of_bytes_of_the_same_size_copies_them() -> None:
             assert result.data_ptr() != x.data_ptr()
 
 
+# Changes of images with halves that are summed as floats: sizes and layouts of all loops.
+RESAMPLINGS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "nearest": lambda x: F.interpolate(x, (9, 75)),
+    "bilinear": lambda x: F.interpolate(x, (9, 75), mode="bilinear"),
+    "bicubic": lambda x: F.interpolate(x, (13, 21), mode="bicubic"),
+    "bicubic antialias": lambda x: F.interpolate(x, (2, 7), mode="bicubic", antialias=True),
+    "area": lambda x: F.interpolate(x, (4, 16), mode="area"),
+    "rows": lambda x: F.interpolate(x, (9, 37), mode="bilinear"),
+    "columns": lambda x: F.interpolate(x, (6, 50), mode="bilinear"),
+    "volumes": lambda x: F.interpolate(x[None], (5, 9, 50), mode="trilinear")[0],
+    "depth": lambda x: F.interpolate(x[None], (5, 6, 37), mode="trilinear")[0],
+    "planes": lambda x: F.interpolate(x[None], (2 * len(x[0]), 6, 74))[0],
+    "reflect": lambda x: F.pad(x, (1, 2, 3, 0), mode="reflect"),
+    "replicate": lambda x: F.pad(x, (0, 0, 1, 1), mode="replicate"),
+    "circular": lambda x: F.pad(x, (2, -1), mode="circular"),
+}
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_interpolate_of_half_types_rounds_once(dtype) -> None:
-    x = numbers(2, 3, 6, 5).to(dtype)
-    for mode in ("nearest", "bilinear", "bicubic"):
-        expected = F.interpolate(x.float(), (9, 4), mode=mode).to(dtype)
-        assert torch.equal(F.interpolate(x, (9, 4), mode=mode), expected)
+@pytest.mark.parametrize("channels", [1, 3, 40, 67])
+@pytest.mark.parametrize("name", RESAMPLINGS)
+def test_resampling_of_half_types_rounds_once(name: str, channels: int, dtype) -> None:
+    run = RESAMPLINGS[name]
+    rows = numbers(2, channels, 6, 37).to(dtype)
+    for x in (rows, rows.contiguous(memory_format=torch.channels_last)):
+        half, single = x.detach().requires_grad_(), x.float().requires_grad_()
+        result, expected = run(half), run(single)
+        assert torch.equal(result, expected.to(dtype))
+        g = numbers(*result.shape).to(dtype)
+        result.backward(g)
+        expected.backward(g.float())
+        assert torch.equal(half.grad, single.grad.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_resampled_halves_may_be_infinite_or_nan(dtype) -> None:
+    inf, largest = float("inf"), torch.finfo(dtype).max
+    x = torch.tensor([[[[1.0, 3.0, largest], [float("nan"), -inf, largest]]]], dtype=dtype)
+    for images in (x, x.expand(1, 40, 2, 3).contiguous(memory_format=torch.channels_last)):
+        for mode in ("bilinear", "bicubic"):
+            result = F.interpolate(images, (5, 30), mode=mode)
+            expected = F.interpolate(images.float(), (5, 30), mode=mode).to(dtype)
+            assert torch.allclose(result, expected, 0, 0, equal_nan=True)
 
 
 def test_interpolate_takes_the_same_pixels_whatever_the_number_of_threads() -> None:

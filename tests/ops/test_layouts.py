@@ -11,7 +11,7 @@ import pytest
 import rushlight as torch
 
 DTYPES = ["bool", "int16", "float32", "float64", "complex128"]
-SHAPES = [(300, 257), (3, 70, 65), (2, 17, 33, 20), (40_001, 3), (3, 40_001)]
+SHAPES = [(300, 257), (3, 70, 65), (2, 17, 33, 20), (40_001, 3), (3, 40_001), (999, 2), (2, 999, 4)]
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 // Defines the kernel of resampling on the CPU: threads, and the tables for resample_isa.cpp.
 #include <algorithm>
-#include <bit>
 
+#include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/ops/resample/resample.h"
 #include "core/ops/resample/resample_loops.h"
@@ -17,7 +17,11 @@ constexpr int64_t kGrain = 16384;  // numbers that are worth a thread
 
 const ResampleLoops& loops() { return active(resample_loops_sets); }
 
-// The weights of an axis in the type of the elements.
+// The type of sums.
+template <class T>
+using Sum = std::conditional_t<sizeof(T) == 2 && !std::is_integral_v<T>, float, T>;
+
+// The weights of an axis in the type of the sums.
 template <class T>
 class Weights {
  public:
@@ -25,13 +29,19 @@ class Weights {
       : axis_(axis), weight_(axis.weight.begin(), axis.weight.end()) {}
 
   ResampleWeights weights() const {
-    return {axis_.out,      axis_.start.data(), axis_.index.data(),
-            weight_.data(), axis_.moves(),      axis_.is_same()};
+    return {axis_.out,     axis_.start.data(), axis_.index.data(), weight_.data(),
+            axis_.moves(), axis_.is_same(),    has_pairs()};
   }
   const ResampleAxis& axis() const { return axis_; }
   const T* weight(int64_t first) const { return weight_.data() + first; }
 
  private:
+  bool has_pairs() const {
+    for (size_t o = 0; o < axis_.start.size(); ++o)
+      if (axis_.start[o] != 2 * int64_t(o)) return false;
+    return true;
+  }
+
   const ResampleAxis& axis_;
   std::vector<T> weight_;
 };
@@ -49,7 +59,7 @@ class Blocks {
     int64_t begin = 0;
     for (int64_t o = 0; has_runs && o < axis.out;) {
       int64_t end = end_of_run(axis, o);
-      if (end - o >= 2 * lanes) {
+      if (end - o >= lanes) {
         cut(axis, begin, o, lanes);
         blocks_.push_back({o, end, kResampleRun, axis.index[size_t(o)], false});
         begin = end;
@@ -133,12 +143,12 @@ class Blocks {
 };
 
 template <class T>
-void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, const T* input,
-              T* result) {
-  constexpr int type = std::countr_zero(sizeof(T));
+void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, ResampleType which,
+              const T* input, T* result) {
+  const int type = int(which);
   int64_t lanes = loops().lanes[type];
-  const Weights<T> depth(axes[0]), rows(axes[1]), columns(axes[2]);
-  const Blocks<T> blocks(axes[2], layout.pixel == 1 ? lanes : 0);
+  const Weights<Sum<T>> depth(axes[0]), rows(axes[1]), columns(axes[2]);
+  const Blocks<Sum<T>> blocks(axes[2], layout.pixel == 1 ? lanes : 0);
   ResampleImage image{};
   image.rows = rows.weights();
   image.columns = columns.weights();
@@ -152,19 +162,22 @@ void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, con
   int64_t all_rows = layout.planes * axes[0].out * rows_out;
   int64_t work = std::max(row_out, volume_in / std::max<int64_t>(1, axes[0].out * rows_out));
   parallel_for(0, all_rows, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
-    std::vector<T> row(size_t(image.row + 2 * lanes));
-    std::vector<T> summed(depth_moves ? 0 : size_t(image_in));
+    CpuBuffer row(size_t(image.row + 2 * lanes) * sizeof(Sum<T>));
+    CpuBuffer summed(depth_moves ? 0 : size_t(image_in) * sizeof(Sum<T>));
     while (begin < end) {
-      int64_t which = begin / rows_out, first = begin % rows_out;
+      int64_t plane = begin / rows_out, first = begin % rows_out;
       int64_t last = std::min(rows_out, first + end - begin);
-      const T* volume = input + which / axes[0].out * volume_in;
-      int64_t d = which % axes[0].out, tap = axes[0].start[size_t(d)];
-      const T* from = summed.data();
-      if (depth_moves) from = volume + axes[0].index[size_t(tap)] * image_in;
-      else
+      const T* volume = input + plane / axes[0].out * volume_in;
+      int64_t d = plane % axes[0].out, tap = axes[0].start[size_t(d)];
+      T* to = result + begin * row_out;
+      if (depth_moves) {
+        const T* from = volume + axes[0].index[size_t(tap)] * image_in;
+        loops().rows[type](image, from, to, first, last, row.data());
+      } else {
         loops().sum[type](summed.data(), volume, image_in, axes[0].index.data() + tap,
                           depth.weight(tap), axes[0].start[size_t(d + 1)] - tap, image_in);
-      loops().rows[type](image, from, result + begin * row_out, first, last, row.data());
+        loops().rows_of_sums[type](image, summed.data(), to, first, last, row.data());
+      }
       begin += last - first;
     }
   });
@@ -174,8 +187,9 @@ void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, con
 
 void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                      const Tensor& input, const Tensor& result) {
-  auto run = [&]<class T>(Tag<T>) {
-    resample(axes, layout, static_cast<const T*>(input.data()), static_cast<T*>(result.data()));
+  auto run = [&]<class T>(ResampleType type, Tag<T>) {
+    resample(axes, layout, type, static_cast<const T*>(input.data()),
+             static_cast<T*>(result.data()));
   };
   size_t item = dtype_size(input.dtype());
   bool moves = std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
@@ -183,11 +197,13 @@ void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layo
     layout.pixel *= 2;
     item /= 2;
   }
+  if (!moves && input.dtype() == DType::float16) return run(ResampleType::f16, Tag<Half>{});
+  if (!moves && input.dtype() == DType::bfloat16) return run(ResampleType::bf16, Tag<BFloat16>{});
   switch (item) {
-    case 1: return run(Tag<uint8_t>{});
-    case 2: return run(Tag<uint16_t>{});
-    case 4: return run(Tag<float>{});
-    default: return run(Tag<double>{});
+    case 1: return run(ResampleType::bytes1, Tag<uint8_t>{});
+    case 2: return run(ResampleType::bytes2, Tag<uint16_t>{});
+    case 4: return run(ResampleType::f32, Tag<float>{});
+    default: return run(ResampleType::f64, Tag<double>{});
   }
 }
 

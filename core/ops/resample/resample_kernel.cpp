@@ -1,4 +1,4 @@
-// Defines the kernel of resampling but for the arithmetic: layouts, dtypes and memory for results.
+// Defines the kernel of resampling but for the arithmetic: layouts and memory for results.
 #include <algorithm>
 
 #include "core/ops/resample/resample.h"
@@ -14,31 +14,10 @@ MemoryFormat format_of(const Tensor& input, int64_t dims) {
 
 namespace {
 
-Tensor in_layout(const Tensor& like, DType dtype) {
-  return empty_strided(like.sizes(), like.strides(), dtype, like.device());
-}
-
-// What the loops of the CPU take: numbers of 4 bytes or more, or elements that only move, whatever
-// they stand for.
-DType carrier_of(DType dtype, bool moves) {
-  bool is_number = dtype_size(dtype) >= 4 && is_differentiable(dtype);
-  return is_number || moves ? dtype : DType::float32;
-}
-
 using Axes = std::span<const ResampleAxis>;
 
 bool all_move(Axes axes) {
   return std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
-}
-
-void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
-                        const Tensor& input, const Tensor& result) {
-  DType carrier = carrier_of(input.dtype(), all_move(axes));
-  if (carrier == input.dtype()) return resample_on_cpu(axes, layout, input, result);
-  Tensor wide = in_layout(input, carrier), wide_result = in_layout(result, carrier);
-  copy_into(wide, input);
-  resample_on_cpu(axes, layout, wide, wide_result);
-  copy_into(result, wide_result);
 }
 
 // Uninitialized, with the last dims of these sizes.
@@ -60,7 +39,7 @@ void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Te
   std::vector<ResampleAxis> volume(3 - axes.size(), ResampleAxis::same(1));
   volume.insert(volume.end(), axes.begin(), axes.end());
   std::span<const ResampleAxis, 3> three(volume);
-  if (result.device().is_cpu()) resample_converted(three, layout, input, result);
+  if (result.device().is_cpu()) resample_on_cpu(three, layout, input, result);
   else resample_on_cuda(three, layout, input, result);
 }
 

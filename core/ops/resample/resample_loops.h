@@ -21,8 +21,9 @@ struct ResampleWeights {
   int64_t out;
   const int64_t* start;
   const int32_t* index;
-  const void* weight;  // in the type of the elements
+  const void* weight;  // in the type of the sums
   bool moves, is_same;
+  bool has_pairs;  // whether all outputs have two taps
 };
 
 struct ResampleImage {
@@ -32,23 +33,29 @@ struct ResampleImage {
   int64_t blocks;
   const ResampleBlock* block;
   const int64_t* base;
-  const void* lanes;    // integers as wide as an element, a vector per tap
+  const void* lanes;    // integers as wide as a sum, a vector per tap
   const void* weights;  // a vector per tap
 };
 
-// out[i] = the weighted sum of in[index[k] * stride + i] over the taps, for n elements.
+// What an element is in memory. Those of a byte or two only move, whatever they stand for; halves
+// are summed as floats.
+enum class ResampleType : uint8_t { bytes1, bytes2, f32, f64, f16, bf16 };
+inline constexpr int kResampleTypes = 6;
+
+// out[i] = the weighted sum of in[index[k] * stride + i] over the taps, for n elements; out is in
+// the type of the sums.
 using ResampleSumLoop = void (*)(void* out, const void* in, int64_t stride, const int32_t* index,
                                  const void* weight, int64_t taps, int64_t n);
-// Output rows row_begin to below row_end of a plane. `scratch` has room for a row and two vectors.
+// Output rows row_begin to below row_end of a plane. `scratch` has room for a row of sums and two
+// vectors.
 using ResampleRowsLoop = void (*)(const ResampleImage& image, const void* in, void* out,
                                   int64_t row_begin, int64_t row_end, void* scratch);
 
-// For elements of 1 and 2 bytes, which only move, for float and for double.
-inline constexpr int kResampleTypes = 4;
 struct ResampleLoops {
   int lanes[kResampleTypes];  // of a block; 0 where blocks do not pay; of bytes there are only runs
   ResampleSumLoop sum[kResampleTypes];
   ResampleRowsLoop rows[kResampleTypes];
+  ResampleRowsLoop rows_of_sums[kResampleTypes];  // of planes that `sum` made
 };
 
 // ---- bytes -------------------------------------------------------------------------------------
