@@ -283,8 +283,10 @@ bool is_like(const Tensor& tensor, PyObject* target) {
   return is_dtype_of(tensor, target) || is_device_of(tensor, target);
 }
 
-PyObject* stays_as_it_is(PyObject*, PyObject* const* args, Py_ssize_t) {
+PyObject* stays_as_it_is(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded([&] {
+    CHECK(nargs == 3 && PyTuple_Check(args[1]) && PyDict_Check(args[2]), ErrorKind::kType,
+          "_stays_as_it_is(): expected a tensor, a tuple and a dict");
     const Tensor& tensor = expect_tensor(args[0], "self");
     PyObject *targets = args[1], *options = args[2];
     auto target = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(targets, i); };
