@@ -39,7 +39,7 @@ def test_three_processes_call_each_other(tmp_path: Path) -> None:
 
 
 class StoreOfOneWhoLeaves:
-    """Another process writes its key and is gone, all between a look at the key and what follows."""
+    """Another process writes its key and is gone, all just after a look at the key."""
 
     def __init__(self, lost: dict[int, str]) -> None:
         self.lost, self.looks = lost, 0
