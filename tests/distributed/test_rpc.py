@@ -17,6 +17,7 @@ from rushlight import distributed as dist
 from rushlight import multiprocessing as mp
 from rushlight.distributed import autograd as dist_autograd
 from rushlight.distributed import rpc
+from rushlight.distributed.rpc._agent import Agent
 
 
 def join(rank: int, folder: Path, size: int, **options: Any) -> None:
@@ -35,6 +36,28 @@ def check_all(rank: int, folder: Path) -> None:
 
 def test_three_processes_call_each_other(tmp_path: Path) -> None:
     run_world(3, check_all, tmp_path)
+
+
+class StoreOfOneWhoLeaves:
+    """Another process writes its key and is gone, all just after a look at the key."""
+
+    def __init__(self, lost: dict[int, str]) -> None:
+        self.lost, self.looks = lost, 0
+
+    def check(self, keys: list[str]) -> bool:
+        self.looks += 1
+        self.lost[1] = "worker1 has ended"
+        return self.looks > 1
+
+    def get(self, key: str) -> bytes:
+        return b"3"
+
+
+def test_what_a_process_wrote_before_it_left_is_read() -> None:
+    agent: Any = Agent.__new__(Agent)
+    agent._lost = {}
+    agent._store = StoreOfOneWhoLeaves(agent._lost)
+    assert agent._read_key("round/0/1", 1, time.monotonic() + 9) == b"3"
 
 
 def leave_work_behind(rank: int, folder: Path) -> None:

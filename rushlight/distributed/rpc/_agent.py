@@ -356,11 +356,13 @@ class Agent:
             before = all_made
 
     def _read_key(self, key: str, rank: int, end: float) -> bytes:
-        while not self._store.check([key]):
-            if rank in self._lost:
-                raise DistNetworkError(self._lost[rank])
+        while True:
+            lost = self._lost.get(rank)  # before the check: a process may write the key and leave
+            if self._store.check([key]):
+                return self._store.get(key)
+            if lost:
+                raise DistNetworkError(lost)
             time.sleep(min(0.002, self._left(end)))
-        return self._store.get(key)
 
     def _left(self, end: float) -> float:
         left = end - time.monotonic()
