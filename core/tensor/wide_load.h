@@ -12,6 +12,12 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 template <class T>
 using Wide = std::conditional_t<detail::kSame<T, Half> || detail::kSame<T, BFloat16>, float, T>;
 
+#if RUSHLIGHT_ISA < 3
+// The bits of a register of floats, and of as many BFloat16.
+using FloatWords = uint32_t __attribute__((vector_size(kWidth<float> * sizeof(uint32_t))));
+using UpperHalves = uint16_t __attribute__((vector_size(kWidth<float> * sizeof(uint16_t))));
+#endif
+
 // From a BFloat16 or a Half.
 template <class Short>
 [[gnu::always_inline]] inline Vector<float> load_half(const Short* from) {
@@ -20,9 +26,15 @@ template <class Short>
   __builtin_memcpy(&x, from, sizeof(x));
   return detail::kSame<Short, Half> ? to_floats(x) : upper_to_floats(x);
 #else
-  Vector<float> v;
-  for (int i = 0; i < kWidth<float>; ++i) v[i] = to_float(from[i]);
-  return v;
+  if constexpr (detail::kSame<Short, BFloat16>) {
+    UpperHalves x;
+    __builtin_memcpy(&x, from, sizeof(x));
+    return (Vector<float>)(__builtin_convertvector(x, FloatWords) << 16);
+  } else {
+    Vector<float> v;
+    for (int i = 0; i < kWidth<float>; ++i) v[i] = to_float(from[i]);
+    return v;
+  }
 #endif
 }
 template <class T>
@@ -38,7 +50,13 @@ template <class Short>
   Halves x = detail::kSame<Short, Half> ? to_halves(v) : round_to_upper(v);
   __builtin_memcpy(to, &x, sizeof(x));
 #else
-  for (int i = 0; i < kWidth<float>; ++i) to[i] = from_float<Short>(v[i]);
+  if constexpr (detail::kSame<Short, BFloat16>) {
+    FloatWords bits = (FloatWords)v, nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    auto x = __builtin_convertvector(v == v ? nearest : (bits >> 16) | 0x40, UpperHalves);
+    __builtin_memcpy(to, &x, sizeof(x));
+  } else {
+    for (int i = 0; i < kWidth<float>; ++i) to[i] = from_float<Short>(v[i]);
+  }
 #endif
 }
 template <class T>

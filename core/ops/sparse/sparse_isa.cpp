@@ -2,72 +2,12 @@
 #include "core/ops/sparse/sparse_loops.h"
 #include "core/tensor/lanes.h"
 #include "core/tensor/prefetch.h"
-#include "core/tensor/vectors.h"
+#include "core/tensor/wide_load.h"
 
-#include "core/tensor/convert.h"  // after vectors.h
+#include "core/tensor/convert.h"  // after wide_load.h
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
-
-inline float widened(float x) { return x; }
-inline double widened(double x) { return x; }
-inline float widened(Half x) { return to_float(x); }
-inline float widened(BFloat16 x) { return to_float(x); }
-
-// Sums of elements of half types are float.
-template <class T>
-using Sum = decltype(widened(T()));
-
-using Words = uint32_t __attribute__((vector_size(kWidth<float> * sizeof(uint32_t))));
-using Shorts = uint16_t __attribute__((vector_size(kWidth<float> * sizeof(uint16_t))));
-
-// A vector of sums from elements side by side, and back.
-[[gnu::always_inline]] inline Vector<float> load_widened(const float* from) {
-  return load_vector(from);
-}
-[[gnu::always_inline]] inline Vector<double> load_widened(const double* from) {
-  return load_vector(from);
-}
-[[gnu::always_inline]] inline void store_rounded(float* to, Vector<float> sums) {
-  store_vector(to, sums);
-}
-[[gnu::always_inline]] inline void store_rounded(double* to, Vector<double> sums) {
-  store_vector(to, sums);
-}
-[[gnu::always_inline]] inline Vector<float> load_widened(const BFloat16* from) {
-  Shorts bits;
-  __builtin_memcpy(&bits, from, sizeof(bits));
-#if RUSHLIGHT_ISA == 4 && !defined(__clang__)  // which GCC would widen in two halves
-  Words words = (Words)__builtin_ia32_pmovzxwd512_mask((Halves)bits, Vector<int32_t>{}, -1);
-#else
-  Words words = __builtin_convertvector(bits, Words);
-#endif
-  return (Vector<float>)(words << 16);
-}
-[[gnu::always_inline]] inline void store_rounded(BFloat16* to, Vector<float> sums) {
-  Words bits = (Words)sums, nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  Shorts upper = __builtin_convertvector(sums == sums ? nearest : (bits >> 16) | 0x40, Shorts);
-  __builtin_memcpy(to, &upper, sizeof(upper));
-}
-[[gnu::always_inline]] inline Vector<float> load_widened(const Half* from) {
-#if RUSHLIGHT_ISA >= 3
-  Halves halves;
-  __builtin_memcpy(&halves, from, sizeof(halves));
-  return to_floats(halves);
-#else
-  Vector<float> wide;
-  for (int l = 0; l < kWidth<float>; ++l) wide[l] = to_float(from[l]);
-  return wide;
-#endif
-}
-[[gnu::always_inline]] inline void store_rounded(Half* to, Vector<float> sums) {
-#if RUSHLIGHT_ISA >= 3
-  Halves halves = to_halves(sums);
-  __builtin_memcpy(to, &halves, sizeof(halves));
-#else
-  for (int l = 0; l < kWidth<float>; ++l) to[l] = to_half(sums[l]);
-#endif
-}
 
 // Rows at random places arrive late from memory, so they are asked for ahead.
 constexpr int64_t kRowsAhead = 8;
@@ -76,16 +16,16 @@ constexpr int64_t kRowsAhead = 8;
 template <int count, class T>
 void multiply_block(const SparseLines& lines, int64_t line, const T* values, const T* dense,
                     int64_t n, T* out) {
-  constexpr int kStep = kWidth<Sum<T>>;
-  Vector<Sum<T>> sum[count] = {};
+  constexpr int kStep = kWidth<Wide<T>>;
+  Vector<Wide<T>> sum[count] = {};
   const int64_t last = lines.start[lines.end] - 1;
   for (int64_t k = lines.start[line]; k < lines.start[line + 1]; ++k) {
-    Sum<T> value = widened(values[lines.entry ? lines.entry[k] : k]);
+    Wide<T> value = convert<Wide<T>>(values[lines.entry ? lines.entry[k] : k]);
     const T* row = dense + lines.other[k] * n;
     const int64_t ahead = k + kRowsAhead < last ? k + kRowsAhead : last;
     prefetch(dense + lines.other[ahead] * n, count * kStep * int64_t(sizeof(T)));
 #pragma GCC unroll 8
-    for (int v = 0; v < count; ++v) sum[v] += value * load_widened(row + v * kStep);
+    for (int v = 0; v < count; ++v) sum[v] += value * load_wide(row + v * kStep);
   }
   for (int v = 0; v < count; ++v) store_rounded(out + v * kStep, sum[v]);
 }
@@ -94,7 +34,7 @@ template <class T>
 void multiply(const SparseLines& lines, const void* values_in, const void* dense_in, int64_t n,
               void* out_in) {
   constexpr int kVectors = kVectorBytes == 64 ? 4 : 8;
-  constexpr int64_t kStep = kWidth<Sum<T>>, kMany = kVectors * kStep;
+  constexpr int64_t kStep = kWidth<Wide<T>>, kMany = kVectors * kStep;
   const T* values = static_cast<const T*>(values_in);
   const T* dense = static_cast<const T*>(dense_in);
   for (int64_t i = lines.begin; i < lines.end; ++i) {
@@ -104,11 +44,11 @@ void multiply(const SparseLines& lines, const void* values_in, const void* dense
       multiply_block<kVectors>(lines, i, values, dense + j, n, out + j);
     for (; j + kStep <= n; j += kStep) multiply_block<1>(lines, i, values, dense + j, n, out + j);
     if (j == n) continue;
-    Sum<T> sum[kStep] = {};
+    Wide<T> sum[kStep] = {};
     for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
-      Sum<T> value = widened(values[lines.entry ? lines.entry[k] : k]);
+      Wide<T> value = convert<Wide<T>>(values[lines.entry ? lines.entry[k] : k]);
       const T* row = dense + lines.other[k] * n + j;
-      for (int64_t c = 0; c < n - j; ++c) sum[c] += value * widened(row[c]);
+      for (int64_t c = 0; c < n - j; ++c) sum[c] += value * convert<Wide<T>>(row[c]);
     }
     for (int64_t c = 0; c < n - j; ++c) out[j + c] = convert<T>(sum[c]);
   }
