@@ -15,6 +15,7 @@ GOAL = 1.1
 FLOATS = ("float32", "bfloat16", "float64", "float16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 NUMBERS = FLOATS + INTEGERS
+known: set[str] = set()
 SMALL, MATRIX, IMAGES = "4,8", "1024,1024", "8,64,56,56"
 LAYOUTS = {
     "": lambda torch, x: x,
@@ -78,7 +79,7 @@ def sweep(
     backward: bool = False,
     given: str = "",
 ) -> None:
-    """Adds a case for each line of `calls` in each setting; `given` is run before them all."""
+    """Adds a case for each line of `calls` in each new setting; `given` is run before them all."""
     for text in calls.strip().splitlines():
         for shape in shapes:
             for dtype in dtypes:
@@ -86,8 +87,10 @@ def sweep(
                     for grad in (False, True) if backward else (False,):
                         parts = [text.strip(), dtype, shape, layout, "backward" if grad else ""]
                         name = "; ".join(part for part in parts if part)
-                        make = maker(text, shape, dtype, layout, grad, given)
-                        CASES.append(Case(name, "sweep", GOAL, make))
+                        if name not in known:
+                            known.add(name)
+                            make = maker(text, shape, dtype, layout, grad, given)
+                            CASES.append(Case(name, "sweep", GOAL, make))
 
 
 def each(names: str, form: str) -> str:
