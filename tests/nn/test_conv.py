@@ -173,19 +173,22 @@ def gradients(x, weight, bias, **options):
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-@pytest.mark.parametrize(("groups", "per_group"), [(8, (8, 8)), (6, (4, 8)), (32, (4, 2))])
-def test_groups_of_few_channels_in_bfloat16(layout, groups, per_group) -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("groups", "per_group"), [(8, (8, 8)), (6, (4, 8)), (32, (4, 2)), (8, (6, 10)), (3, (4, 4))]
+)
+def test_groups_of_few_channels(layout, dtype, groups, per_group) -> None:
     torch.manual_seed(0)
     channels, out_channels = per_group
-    x = torch.randint(-2, 3, (2, groups * channels, 7, 6)).bfloat16()
-    weight = torch.randint(-1, 2, (groups * out_channels, channels, 3, 3)).bfloat16()
+    x = torch.randint(-2, 3, (2, groups * channels, 7, 6)).to(dtype)
+    weight = torch.randint(-1, 2, (groups * out_channels, channels, 3, 3)).to(dtype)
     x, weight = (t.to(memory_format=layout) for t in (x, weight))
-    bias = torch.arange(groups * out_channels).remainder(3).bfloat16()
+    bias = torch.arange(groups * out_channels).remainder(3).to(dtype)
     options = {"groups": groups, "padding": 1, "stride": 2}
     # Sums of small integers have no rounding but that of the result.
-    expected = gradients(x.float(), weight.float(), bias.float(), **options)
+    expected = gradients(x.double(), weight.double(), bias.double(), **options)
     for result, exact in zip(gradients(x, weight, bias, **options), expected, strict=True):
-        assert torch.equal(result, exact.bfloat16().float())
+        assert torch.equal(result, exact.to(dtype).float())
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
@@ -203,12 +206,15 @@ def test_wide_filters_of_single_channels_in_half_precision(layout, dtype) -> Non
     assert y.is_contiguous(memory_format=layout)
 
 
-def test_infinity_stays_in_its_group() -> None:
-    x, weight, bias = torch.ones(1, 32, 5, 5), torch.ones(32, 8, 3, 3), torch.zeros(32)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_infinity_stays_in_its_group(dtype) -> None:
+    x, weight, bias = torch.ones(1, 32, 5, 5), torch.ones(32, 4, 3, 3), torch.zeros(32)
     for place in [x[0, 9, 2], weight[9, 1, 1]]:
         place[0] = torch.inf
-    results = gradients(x.bfloat16(), weight.bfloat16(), bias.bfloat16(), groups=4)
-    for result, exact in zip(results, gradients(x, weight, bias, groups=4), strict=True):
+    last = {"dtype": dtype, "memory_format": torch.channels_last}
+    results = gradients(x.to(**last), weight.to(**last), bias.to(dtype), groups=8)
+    exact_results = gradients(x.double(), weight.double(), bias.double(), groups=8)
+    for result, exact in zip(results, exact_results, strict=True):
         assert torch.equal(result.isfinite(), exact.isfinite())
 
 
