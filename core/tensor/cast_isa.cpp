@@ -35,49 +35,18 @@ Halves shorten(const float* from) {
   return detail::kSame<Short, Half> ? to_halves(x) : round_to_upper(x);
 }
 
-bool any_nan(Floats x, Floats y) {
-  constexpr int kUnordered = 3;
-#if RUSHLIGHT_ISA == 3
-  return __builtin_ia32_movmskps256(__builtin_ia32_cmpps256(x, y, kUnordered)) != 0;
-#else
-  return __builtin_ia32_cmpps512_mask(x, y, kUnordered, -1, 4 /* current rounding */) != 0;
-#endif
-}
-
-// The upper half of each lane of a, then of b.
-template <size_t... I>
-[[gnu::always_inline]] inline auto upper_halves(FloatBits a, FloatBits b,
-                                                std::index_sequence<I...>) {
-  using Shorts = short __attribute__((vector_size(sizeof(FloatBits))));
-  return __builtin_shufflevector(Shorts(a), Shorts(b), (2 * int(I) + 1)...);
-}
-
-// Rounds pairs of registers to bfloat16, and returns how many elements these are. One comparison
-// tells that none of a pair is NaN, which spares each lane a choice.
-int64_t round_pairs(const float* from, BFloat16* to, int64_t n) {
-  int64_t i = 0;
-  for (Floats x, y; i + 2 * kHalves <= n; i += 2 * kHalves) {
-    __builtin_memcpy(&x, from + i, sizeof x);
-    __builtin_memcpy(&y, from + i + kHalves, sizeof y);
-    auto round = [](Floats v) {
-      const FloatBits u = FloatBits(v);
-      return u + 0x7fff + ((u >> 16) & 1);
-    };
-    auto rounded = upper_halves(round(x), round(y), std::make_index_sequence<2 * kHalves>{});
-    if (__builtin_expect(any_nan(x, y), false)) {
-      const Halves parts[2] = {round_to_upper(x), round_to_upper(y)};
-      __builtin_memcpy(&rounded, parts, sizeof rounded);
-    }
-    __builtin_memcpy(to + i, &rounded, sizeof rounded);
-  }
-  return i;
-}
-
 // Converts whole registers of halves to floats or back, and returns how many elements these are.
 template <class From, class To>
 int64_t cast_registers(const From* from, To* to, int64_t n) {
   int64_t i = 0;
-  if constexpr (detail::kSame<To, BFloat16>) i = round_pairs(from, to, n);
+  if constexpr (detail::kSame<To, BFloat16>) {
+    for (Floats x, y; i + 2 * kHalves <= n; i += 2 * kHalves) {
+      __builtin_memcpy(&x, from + i, sizeof x);
+      __builtin_memcpy(&y, from + i + kHalves, sizeof y);
+      const HalvesPair rounded = round_to_upper(x, y);
+      __builtin_memcpy(to + i, &rounded, sizeof rounded);
+    }
+  }
   for (; i + kHalves <= n; i += kHalves) {
     if constexpr (kIsHalf<From>) {
       Floats x = widen(from + i);

@@ -2,6 +2,8 @@
 // know or does not choose. The baseline set has none.
 #pragma once
 
+#include <utility>
+
 #include "core/base/half.h"
 
 #if RUSHLIGHT_ISA >= 3
@@ -55,9 +57,40 @@ inline Halves upper_halves(FloatBits x) {
 #endif
 }
 // Rounded as to_bfloat16() does.
+inline FloatBits add_rounding(Floats x) {
+  const FloatBits u = FloatBits(x);
+  return u + 0x7fff + ((u >> 16) & 1);
+}
 inline Halves round_to_upper(Floats x) {
-  const FloatBits u = FloatBits(x), rounded = u + 0x7fff + ((u >> 16) & 1), quiet = u | 0x400000;
-  return upper_halves(x != x ? quiet : rounded);
+  return upper_halves(x != x ? FloatBits(x) | 0x400000 : add_rounding(x));
+}
+
+// The same of two registers at once: one comparison tells that none of them has a NaN, which
+// spares each lane a choice.
+using HalvesPair = short __attribute__((vector_size(sizeof(Floats))));
+inline bool any_nan(Floats x, Floats y) {
+  constexpr int kUnordered = 3;
+#if RUSHLIGHT_ISA == 3
+  return __builtin_ia32_movmskps256(__builtin_ia32_cmpps256(x, y, kUnordered)) != 0;
+#else
+  return __builtin_ia32_cmpps512_mask(x, y, kUnordered, -1, 4 /* current rounding */) != 0;
+#endif
+}
+template <size_t... I>
+[[gnu::always_inline]] inline HalvesPair upper_halves(FloatBits x, FloatBits y,
+                                                      std::index_sequence<I...>) {
+  return __builtin_shufflevector(HalvesPair(x), HalvesPair(y), (2 * int(I) + 1)...);
+}
+inline HalvesPair upper_halves(FloatBits x, FloatBits y) {
+  return upper_halves(x, y, std::make_index_sequence<2 * kHalves>{});
+}
+inline HalvesPair round_to_upper(Floats x, Floats y) {
+  HalvesPair rounded = upper_halves(add_rounding(x), add_rounding(y));
+  if (__builtin_expect(any_nan(x, y), false)) {
+    const Halves parts[2] = {round_to_upper(x), round_to_upper(y)};
+    __builtin_memcpy(&rounded, parts, sizeof rounded);
+  }
+  return rounded;
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -1,4 +1,4 @@
-// Owns load_wide() and store_rounded(): a register of numbers from memory, where halves become
+// Owns load_wide() and store_rounded(): registers of numbers from memory, where halves become
 // floats, and back, for kernels that are compiled once per instruction set.
 #pragma once
 
@@ -63,6 +63,19 @@ template <class T>
 [[gnu::always_inline]] inline void store_rounded(T* to, Vector<Wide<T>> v) {
   if constexpr (detail::kSame<T, Wide<T>>) store_vector(to, v);
   else store_half(to, v);
+}
+// Two registers, one after the other.
+template <class T>
+[[gnu::always_inline]] inline void store_rounded(T* to, Vector<Wide<T>> v, Vector<Wide<T>> w) {
+#if RUSHLIGHT_ISA >= 3
+  if constexpr (detail::kSame<T, BFloat16>) {
+    const HalvesPair both = round_to_upper(v, w);
+    __builtin_memcpy(to, &both, sizeof(both));
+    return;
+  }
+#endif
+  store_rounded(to, v);
+  store_rounded(to + kWidth<Wide<T>>, w);
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

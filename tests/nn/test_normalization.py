@@ -92,6 +92,31 @@ def test_rms_norm(shape, eps) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("shape", [(3, 6, 7, 5), (2, 36, 9, 8), (2, 4, 40, 60)])
+def test_halves_are_normalized_in_float32_and_rounded_once(dtype, layout, shape) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape).to(dtype).to(memory_format=layout)
+    weight, bias, mean, var = (torch.rand(shape[1]) + 0.5 for _ in range(4))
+    weight, bias = weight.to(dtype), bias.to(dtype)
+    for norm in (
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        lambda x, w, b: F.batch_norm(x, mean, var, w, b),
+        lambda x, w, b: F.group_norm(x, 2, w, b),
+    ):
+        results = []
+        for cast in (lambda t: t, lambda t: t.float()):
+            leaf = cast(x).clone().requires_grad_()
+            y = norm(leaf, cast(weight), cast(bias))
+            y.backward(cast(x.square()))
+            assert y.is_contiguous(memory_format=layout)
+            results.append([y.detach(), leaf.grad])
+        for result, exact in zip(*results, strict=True):
+            assert result.dtype is dtype
+            torch.testing.assert_close(result, exact.to(dtype), rtol=2.0**-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_rms_norm_does_not_overflow_in_half_precision(dtype) -> None:
     x = torch.full((4,), 3000.0, dtype=dtype)  # its square is above float16's largest number
     result = nn.RMSNorm(4, dtype=dtype)(x)

@@ -148,7 +148,9 @@ class ChannelNorm {
               const Tensor& rstd, const Tensor& output)
       : v_(view),
         x_(input),
-        y_(output),
+        in_(input),
+        out_(output),
+        change_loops_(change_loops<T>(input.dtype())),
         weight_(data_or_null<T>(weight)),
         bias_(data_or_null<T>(bias)),
         eps_(eps),
@@ -204,11 +206,8 @@ class ChannelNorm {
     });
     for_each_rows(v_, [&](int64_t sample, int64_t at, int64_t rows) {
       size_t first = size_t(sample * v_.channels);
-      int64_t n = rows * v_.channels;
-      T* out = y_.place(at, n);
-      loops<T>().column_affine(x_.read(at, n), &scales[first], &shifts[first], out, rows,
-                               v_.channels);
-      y_.store(at, out, n);
+      change_loops_.column_affine(in_.at(at), &scales[first], &shifts[first], out_.at(at), rows,
+                                  v_.channels);
     });
   }
 
@@ -239,22 +238,20 @@ class ChannelNorm {
   }
   void normalize(int64_t cell, int64_t plane) const {
     auto [scale, shift] = change(cell, plane);
-    for_each_run(plane * v_.inner, v_.inner, [&](int64_t at, int64_t n) {
-      T* out = y_.place(at, n);
-      loops<T>().affine(x_.read(at, n), scale, shift, out, n);
-      y_.store(at, out, n);
-    });
+    int64_t at = plane * v_.inner;
+    change_loops_.affine(in_.at(at), scale, shift, out_.at(at), v_.inner);
   }
 
   const ChannelView& v_;
   Staged<T, 0> x_;
-  Staged<T, 0> y_;  // element by element, so in the buffer of x_
+  Elements in_, out_;
+  const ChangeLoops<T>& change_loops_;
   const T *weight_, *bias_;
   double eps_;
   T *means_, *vars_, *rstds_;
 };
 
-// One call of channel_norm_backward_cpu.
+// One call of channel_norm_backward_cpu; grad has the dtype of input.
 template <class T>
 class ChannelNormBackward {
  public:
@@ -264,7 +261,10 @@ class ChannelNormBackward {
         grad_input_(empty_strided(input.sizes(), input.strides(), input.dtype())),
         x_(input),
         g_(grad),
-        y_(grad_input_),
+        in_(input),
+        gradient_(grad),
+        out_(grad_input_),
+        change_loops_(change_loops<T>(input.dtype())),
         weight_(data_or_null<T>(weight)),
         means_(mean.data<T>()),
         rstds_(rstd.data<T>()),
@@ -319,15 +319,12 @@ class ChannelNormBackward {
     });
     for_each_rows(v_, [&](int64_t sample, int64_t at, int64_t rows) {
       size_t first = size_t(sample * v_.channels);
-      int64_t n = rows * v_.channels;
-      T* out = y_.place(at, n);
       if (training_)
-        loops<T>().column_combine(g_.read(at, n), x_.read(at, n), &scales_[first], &slopes_[first],
-                                  &rests_[first], out, rows, v_.channels);
+        change_loops_.column_combine(gradient_.at(at), in_.at(at), &scales_[first], &slopes_[first],
+                                     &rests_[first], out_.at(at), rows, v_.channels);
       else
-        loops<T>().column_affine(g_.read(at, n), &scales_[first], &rests_[first], out, rows,
-                                 v_.channels);
-      y_.store(at, out, n);
+        change_loops_.column_affine(gradient_.at(at), &scales_[first], &rests_[first], out_.at(at),
+                                    rows, v_.channels);
     });
   }
 
@@ -352,19 +349,18 @@ class ChannelNormBackward {
   }
   void change(int64_t plane) const {
     T scale = scales_[size_t(plane)], slope = slopes_[size_t(plane)], rest = rests_[size_t(plane)];
-    for_each_run(plane * v_.inner, v_.inner, [&](int64_t at, int64_t n) {
-      T* out = y_.place(at, n);
-      if (training_) loops<T>().combine(g_.read(at, n), x_.read(at, n), scale, slope, rest, out, n);
-      else loops<T>().affine(g_.read(at, n), scale, rest, out, n);
-      y_.store(at, out, n);
-    });
+    int64_t at = plane * v_.inner, n = v_.inner;
+    if (training_)
+      change_loops_.combine(gradient_.at(at), in_.at(at), scale, slope, rest, out_.at(at), n);
+    else change_loops_.affine(gradient_.at(at), scale, rest, out_.at(at), n);
   }
 
   const ChannelView& v_;
   Tensor grad_input_;
   Staged<T, 0> x_;
   Staged<T, 1> g_;
-  Staged<T, 0> y_;  // element by element, so in the buffer of x_
+  Elements in_, gradient_, out_;
+  const ChangeLoops<T>& change_loops_;
   const T *weight_, *means_, *rstds_;
   bool training_;
   size_t planes_;

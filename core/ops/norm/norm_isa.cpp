@@ -2,6 +2,9 @@
 #include "core/ops/norm/norm_loops.h"
 
 #include "core/tensor/lanes.h"
+#include "core/tensor/wide_load.h"
+
+#include "core/tensor/convert.h"  // after wide_load.h
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -33,18 +36,6 @@ void grad_sums(const T* g, const T* x, T mean, int64_t n, T* sum, T* dot) {
   }
   *sum = total;
   *dot = product;
-}
-
-template <class T>
-void affine(const T* x, T scale, T shift, T* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale + shift;
-}
-
-template <class T>
-void combine(const T* g, const T* x, T a, T b, T c, T* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = a * g[i] + b * x[i] + c;
 }
 
 // Calls f(first column, how many) for chunks of n columns.
@@ -116,19 +107,57 @@ void column_grad_sums(const T* g, const T* x, const T* mean, int64_t rows, int64
   });
 }
 
-template <class T>
-void column_affine(const T* x, const T* scale, const T* shift, T* y, int64_t rows, int64_t n) {
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n)
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale[i] + shift[i];
+// Writes f(i, read) to y[i]: two vectors at a time, one, then single elements. read(from + i) is as
+// much of an operand.
+template <class M, class F>
+[[gnu::always_inline]] inline void write_each(M* y, int64_t n, const F& f) {
+  using T = Wide<M>;
+  constexpr int64_t kStep = kWidth<T>;
+  auto vector = [](const auto* from) __attribute__((always_inline)) { return load_wide(from); };
+  auto number = [](const auto* from) __attribute__((always_inline)) { return convert<T>(*from); };
+  int64_t i = 0;
+  for (; i + 2 * kStep <= n; i += 2 * kStep)
+    store_rounded(y + i, f(i, vector), f(i + kStep, vector));
+  for (; i + kStep <= n; i += kStep) store_rounded(y + i, f(i, vector));
+  for (; i < n; ++i) y[i] = convert<M>(f(i, number));
 }
 
-template <class T>
-void column_combine(const T* g, const T* x, const T* a, const T* b, const T* c, T* y, int64_t rows,
-                    int64_t n) {
-  for (int64_t r = 0; r < rows; ++r, g += n, x += n, y += n)
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = a[i] * g[i] + b[i] * x[i] + c[i];
+template <class M>
+void affine(const void* x, Wide<M> scale, Wide<M> shift, void* y, int64_t n) {
+  const M* in = static_cast<const M*>(x);
+  write_each(static_cast<M*>(y), n, [=](int64_t i, auto read) __attribute__((always_inline)) {
+    return read(in + i) * scale + shift;
+  });
+}
+
+template <class M>
+void combine(const void* g, const void* x, Wide<M> a, Wide<M> b, Wide<M> c, void* y, int64_t n) {
+  const M *grad = static_cast<const M*>(g), *in = static_cast<const M*>(x);
+  write_each(static_cast<M*>(y), n, [=](int64_t i, auto read) __attribute__((always_inline)) {
+    return a * read(grad + i) + b * read(in + i) + c;
+  });
+}
+
+template <class M>
+void column_affine(const void* x, const Wide<M>* scale, const Wide<M>* shift, void* y, int64_t rows,
+                   int64_t n) {
+  const M* in = static_cast<const M*>(x);
+  M* out = static_cast<M*>(y);
+  for (int64_t r = 0; r < rows; ++r, in += n, out += n)
+    write_each(out, n, [=](int64_t i, auto read) __attribute__((always_inline)) {
+      return read(in + i) * read(scale + i) + read(shift + i);
+    });
+}
+
+template <class M>
+void column_combine(const void* g, const void* x, const Wide<M>* a, const Wide<M>* b,
+                    const Wide<M>* c, void* y, int64_t rows, int64_t n) {
+  const M *grad = static_cast<const M*>(g), *in = static_cast<const M*>(x);
+  M* out = static_cast<M*>(y);
+  for (int64_t r = 0; r < rows; ++r, grad += n, in += n, out += n)
+    write_each(out, n, [=](int64_t i, auto read) __attribute__((always_inline)) {
+      return read(a + i) * read(grad + i) + read(b + i) * read(in + i) + read(c + i);
+    });
 }
 
 template <class T>
@@ -197,14 +226,18 @@ void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad
 
 template <class T>
 constexpr NormLoopsOf<T> loops_of() {
-  return {run_sum<T>,       squares<T>,        grad_sums<T>,      affine<T>,
-          combine<T>,       column_sum<T>,     column_moments<T>, column_grad_sums<T>,
-          column_affine<T>, column_combine<T>, layer<T>,          layer_grad<T>};
+  return {run_sum<T>,        squares<T>,          grad_sums<T>, column_sum<T>,
+          column_moments<T>, column_grad_sums<T>, layer<T>,     layer_grad<T>};
+}
+template <class M>
+constexpr ChangeLoops<Wide<M>> changes_of() {
+  return {affine<M>, combine<M>, column_affine<M>, column_combine<M>};
 }
 
 }  // namespace
 
 extern const NormLoops norm_loops;
-constexpr NormLoops norm_loops = {loops_of<float>(), loops_of<double>()};
+constexpr NormLoops norm_loops = {loops_of<float>(),  loops_of<double>(),     changes_of<float>(),
+                                  changes_of<Half>(), changes_of<BFloat16>(), changes_of<double>()};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -17,8 +17,6 @@ struct NormLoopsOf {
   T (*squares)(const T* x, T mean, int64_t n);  // of x - mean
   // Of g, and of g * (x - mean).
   void (*grad_sums)(const T* g, const T* x, T mean, int64_t n, T* sum, T* dot);
-  void (*affine)(const T* x, T scale, T shift, T* y, int64_t n);
-  void (*combine)(const T* g, const T* x, T a, T b, T c, T* y, int64_t n);  // a g + b x + c
 
   // Over `rows` rows of n columns that have one mean each; sums are added to `into`.
   void (*column_sum)(const T* x, int64_t rows, int64_t n, T* into);
@@ -26,9 +24,6 @@ struct NormLoopsOf {
                          T* squares);  // of x - shift
   void (*column_grad_sums)(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* sum,
                            T* dot);
-  void (*column_affine)(const T* x, const T* scale, const T* shift, T* y, int64_t rows, int64_t n);
-  void (*column_combine)(const T* g, const T* x, const T* a, const T* b, const T* c, T* y,
-                         int64_t rows, int64_t n);
 
   // One row of layer_norm; weight and bias may be null.
   void (*layer)(const T* x, T mean, T rstd, const T* weight, const T* bias, T* y, int64_t n);
@@ -37,9 +32,24 @@ struct NormLoopsOf {
                      T* grad_weight, T* grad_bias, int64_t n);
 };
 
+// What becomes of the elements of a plane, or of rows, as they lie in memory: halves are converted
+// in registers. y may be x.
+template <class T>
+struct ChangeLoops {
+  void (*affine)(const void* x, T scale, T shift, void* y, int64_t n);
+  void (*combine)(const void* g, const void* x, T a, T b, T c, void* y,
+                  int64_t n);  // a g + b x + c
+  void (*column_affine)(const void* x, const T* scale, const T* shift, void* y, int64_t rows,
+                        int64_t n);
+  void (*column_combine)(const void* g, const void* x, const T* a, const T* b, const T* c, void* y,
+                         int64_t rows, int64_t n);
+};
+
 struct NormLoops {
   NormLoopsOf<float> f32;
   NormLoopsOf<double> f64;
+  ChangeLoops<float> of_float, of_half, of_bfloat16;
+  ChangeLoops<double> of_double;
 };
 
 }  // namespace rushlight

@@ -25,6 +25,26 @@ const NormLoopsOf<T>& loops() {
   return active_of<T>(norm_loops_sets);
 }
 
+// For elements of a dtype that is computed in T.
+template <class T>
+const ChangeLoops<T>& change_loops(DType dtype) {
+  const NormLoops& all = active(norm_loops_sets);
+  if constexpr (std::is_same_v<T, double>) return all.of_double;
+  else if (dtype == DType::float32) return all.of_float;
+  else return dtype == DType::float16 ? all.of_half : all.of_bfloat16;
+}
+
+// The elements of a tensor as they lie in memory.
+struct Elements {
+  char* data;
+  int64_t item;
+
+  explicit Elements(const Tensor& tensor)
+      : data(static_cast<char*>(tensor.data())), item(int64_t(tensor.itemsize())) {}
+
+  void* at(int64_t i) const { return data + i * item; }
+};
+
 template <class T>
 constexpr DType kStatistics = std::is_same_v<T, float> ? DType::float32 : DType::float64;
 
