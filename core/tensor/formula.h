@@ -356,7 +356,7 @@ constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
   loops.stored[int(compute)] = Loop<F, T>::kStored;
 }
 
-// A float16 or bfloat16 as formulas see it that only move signs.
+// A float16 or bfloat16 as formulas see it that only move bits.
 struct SignedBits {
   uint16_t bits;
 
@@ -386,6 +386,10 @@ template <class F, class Short>
 struct HalfLoop {
   using InFloat = Loop<F, float>;
   static constexpr int kCount = InFloat::kParams.operands;
+  static constexpr bool kIsHalf = kSame<Short, Half>;
+  static constexpr bool kRounds = !(keeps_digits(F::text) && InFloat::kParams.scalars == 0);
+  static constexpr bool kInPairs = !kIsHalf && kRounds;
+  static constexpr int kStep = kInPairs ? 2 * kHalves : kHalves;
 
   static void run(const void* const* operands, const void* scalars, void* result, int64_t n) {
     const void* in[kCount];
@@ -394,28 +398,29 @@ struct HalfLoop {
     for (int k = 0; k < InFloat::kParams.scalars; ++k) s[k] = static_cast<const float*>(scalars)[k];
     Short* out = static_cast<Short*>(result);
     int64_t i = 0;
-    for (; i + kHalves <= n; i += kHalves) run_register(in, s, i, out + i);
+    for (; i + kStep <= n; i += kStep) run_step(in, s, i, out + i);
     if (i == n) return;
-    Short rest[kCount][kHalves]{}, last[kHalves];
+    Short rest[kCount][kStep]{}, last[kStep];
     const size_t bytes = size_t(n - i) * sizeof(Short);
     for (int k = 0; k < kCount; ++k) {
       __builtin_memcpy(rest[k], static_cast<const Short*>(in[k]) + i, bytes);
       in[k] = rest[k];
     }
-    run_register(in, s, 0, last);
+    run_step(in, s, 0, last);
     __builtin_memcpy(out + i, last, bytes);
   }
 
  private:
-  static constexpr bool kIsHalf = kSame<Short, Half>;
-  [[gnu::always_inline]] static Halves shorten(Floats x) {
-    if constexpr (kIsHalf) return to_halves(x);
-    else if constexpr (keeps_digits(F::text) && InFloat::kParams.scalars == 0)
-      return upper_halves(FloatBits(x));
-    else return round_to_upper(x);
+  [[gnu::always_inline]] static void run_step(const void* const* operands, const float* s,
+                                              int64_t i, Short* out) {
+    auto store = [=](auto halves) { __builtin_memcpy(out, &halves, sizeof halves); };
+    const Floats first = compute(operands, s, i);
+    if constexpr (kInPairs) store(round_to_upper(first, compute(operands, s, i + kHalves)));
+    else if constexpr (kIsHalf) store(to_halves(first));
+    else store(upper_halves(FloatBits(first)));
   }
-  [[gnu::always_inline]] static void run_register(const void* const* operands, const float* s,
-                                                  int64_t i, Short* out) {
+  [[gnu::always_inline]] static Floats compute(const void* const* operands, const float* s,
+                                               int64_t i) {
     Halves half;
     Floats in[kCount], computed;
     const void* lanes[kCount];
@@ -429,15 +434,14 @@ struct HalfLoop {
     for (int l = 0; l < kHalves; ++l)
       results[l] = evaluate<F, float, float, -1>(lanes, s, l, typename InFloat::Operands{},
                                                  typename InFloat::Scalars{});
-    half = shorten(computed);
-    __builtin_memcpy(out, &half, sizeof half);
+    return computed;
   }
 };
 #endif
 
 template <class F>
 constexpr void add_half_loops(PointwiseLoops& loops) {
-  if constexpr (moves_signs(F::text)) {
+  if constexpr (moves_bits(F::text)) {
     loops.halves[0] = loops.halves[1] = &Loop<F, SignedBits>::run;
   } else if constexpr (suits_halves(F::text) && !read_params(F::params).has_mask() &&
                        Loop<F, float>::kStored == Stored::same) {

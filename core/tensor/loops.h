@@ -176,13 +176,15 @@ consteval bool suits_halves(const char* text) {
   return count_calls(text, kCheapFunctions, false) ==
          count_calls(text, "(sqrt)(rsqrt)(reciprocal)(floor)(ceil)(trunc)(round)", true);
 }
-// Whether it does no more than move signs, for which halves are not even converted.
-consteval bool moves_signs(const char* text) {
+// Whether it does no more than choose between operands by a mask and move signs, for which halves
+// are not even converted.
+consteval bool moves_bits(const char* text) {
   bool is_negative = text[0] == '-';
   for (const char* p = text + is_negative; *p; ++p)
     if (*p == '-' || *p == '+' || *p == '*' || *p == '/' || *p == '<' || *p == '>' || *p == '=')
       return false;
-  return calls_only(text, "(abs)(copysign)") && (is_negative || calls_any(text, "(abs)(copysign)"));
+  return calls_only(text, "(abs)(copysign)(select)") &&
+         (is_negative || calls_any(text, "(abs)(copysign)(select)"));
 }
 
 // What each instruction set defines under one name, and the host picks from. See ops/op.h.

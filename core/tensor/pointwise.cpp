@@ -95,24 +95,24 @@ void make_narrow(Typing& typing, const Formula& formula) {
   if (typing.written == DType::int64) typing.written = typing.common;
 }
 
-// Whether all operands are of a half dtype, or numbers that it holds.
-bool are_half(DType half, std::span<const Tensor* const> operands) {
-  return std::ranges::all_of(operands, [half](const Tensor* operand) {
-    if (operand->dtype() == half) return true;
-    if (operand->dim()) return false;
-    double number, held;
-    uint16_t rounded;
-    cast_loop(operand->dtype(), DType::float64)(operand->data(), &number, 1);
-    cast_loop(DType::float64, half)(&number, &rounded, 1);
-    cast_loop(half, DType::float64)(&rounded, &held, 1);
-    return held == number;
-  });
+// Whether it is of a half dtype, or a number that it holds.
+bool is_of_half(DType half, const Tensor& operand) {
+  if (operand.dtype() == half) return true;
+  if (operand.dim()) return false;
+  double number, held;
+  uint16_t rounded;
+  cast_loop(operand.dtype(), DType::float64)(operand.data(), &number, 1);
+  cast_loop(DType::float64, half)(&number, &rounded, 1);
+  cast_loop(half, DType::float64)(&rounded, &held, 1);
+  return held == number;
 }
 
 // The same with a loop that reads and writes float16 or bfloat16 as they are, where there is one.
 void leave_half(Typing& typing, const Formula& formula, std::span<const Tensor* const> operands) {
   PointwiseLoop loop = formula.loops[active_isa_index()]->halves[typing.common == DType::bfloat16];
-  if (!loop || !are_half(typing.common, operands)) return;
+  if (!loop) return;
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (!formula.counts.is_mask[k] && !is_of_half(typing.common, *operands[k])) return;
   typing.kernel = {loop};
   typing.read = typing.written = typing.common;
 }
