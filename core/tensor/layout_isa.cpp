@@ -130,6 +130,7 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = in(i);
   } else {
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = in(i);
   }
 }

@@ -452,10 +452,8 @@ const Reducer* narrow_reducer(Reduction reduction, DType dtype) {
 
 // The reducer that takes bfloat16 as it is, and gives floats, where there is one.
 const Reducer* bfloat16_reducer(Reduction reduction) {
-  const ReduceLoops& loops = active(reduce_loops_sets);
-  if (reduction == Reduction::sum) return &loops.bfloat16_sum;
-  if (reduction == Reduction::mean) return &loops.bfloat16_mean;
-  return nullptr;
+  const Reducer& reducer = active(reduce_loops_sets).of_bfloat16[int(reduction)];
+  return reducer.finish ? &reducer : nullptr;
 }
 
 }  // namespace

@@ -105,8 +105,9 @@ struct Fold {
   }
   static void fold_rows(const Memory* in, int64_t stride, int64_t rows, int64_t columns, T p,
                         T* out) {
-    // Rows between a read and a write of the accumulators, which stay in registers if they can.
-    const int64_t together = columns <= kWide ? rows : 8;
+    // Rows between a read and a write of the accumulators. They stay in registers if they can, and
+    // the rows in the L1 cache, where they are passed over several times.
+    const int64_t together = columns <= kWide ? 64 : 8;
     for (int64_t r = 0; r < rows; r += together) {
       const int64_t end = r + together < rows ? r + together : rows;
       auto fold_chunk = [=](int64_t j, int64_t width) __attribute__((always_inline)) {
@@ -117,6 +118,7 @@ struct Fold {
       };
       int64_t j = 0;
       for (; j + kWide <= columns; j += kWide) fold_chunk(j, kWide);
+      for (; j + 2 * kVector <= columns; j += 2 * kVector) fold_chunk(j, 2 * kVector);
       for (; j + kVector <= columns; j += kVector) fold_chunk(j, kVector);
       if (j < columns) fold_chunk(j, columns - j);
     }
@@ -506,8 +508,13 @@ constexpr ReduceLoops make_loops() {
   // A bool is a byte of 0 or 1.
   add_narrow<Maximum, uint8_t, uint8_t, int8_t, int16_t, int32_t>(loops.narrow_maximum);
   add_narrow<Minimum, uint8_t, uint8_t, int8_t, int16_t, int32_t>(loops.narrow_minimum);
-  loops.bfloat16_sum = make_reducer<Fold<Sum, float, BFloat16>>();
-  loops.bfloat16_mean = make_reducer<Fold<Mean, float, BFloat16>>();
+  auto set_bfloat16 = [&](Reduction r, Reducer reducer) { loops.of_bfloat16[int(r)] = reducer; };
+  set_bfloat16(Reduction::sum, make_reducer<Fold<Sum, float, BFloat16>>());
+  set_bfloat16(Reduction::mean, make_reducer<Fold<Mean, float, BFloat16>>());
+  set_bfloat16(Reduction::nan_sum, make_reducer<Fold<NanSum, float, BFloat16>>());
+  set_bfloat16(Reduction::maximum, make_reducer<Fold<Maximum, float, BFloat16>>());
+  set_bfloat16(Reduction::minimum, make_reducer<Fold<Minimum, float, BFloat16>>());
+  set_bfloat16(Reduction::norm_2, make_reducer<Fold<Norm2, float, BFloat16>>());
 #if RUSHLIGHT_ISA == 0
   set(Reduction::count, Compute::u64, make_reducer<Count<uint64_t, int64_t>>());
   set(Reduction::maximum, Compute::u64, make_reducer<Fold<Maximum, uint64_t>>());

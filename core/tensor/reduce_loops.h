@@ -53,8 +53,8 @@ struct ReduceLoops {
   Reducer of[kReductionCount][kComputeCount];
   // Those of narrow integers, see kNarrowCount, which need no conversion.
   Reducer narrow_maximum[kNarrowCount], narrow_minimum[kNarrowCount];
-  // Those that read bfloat16 as it is, and give floats.
-  Reducer bfloat16_sum, bfloat16_mean;
+  // Those that read bfloat16 as it is, and give floats; some are null.
+  Reducer of_bfloat16[kReductionCount];
 };
 
 }  // namespace rushlight

@@ -65,6 +65,25 @@ def test_batches_of_small_products(m: int, n: int, k: int, dtype: str) -> None:
     agrees(left @ right[:1].expand(300, -1, -1), a @ b[:1], 1e-4)
 
 
+@pytest.mark.parametrize("columns", [8, 24, 33, 56, 63])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_many_rows_of_few_columns(columns: int, dtype: str) -> None:
+    x = rng.integers(-9, 10, (3, 50, 11, columns)).astype(dtype)
+    assert np.array_equal(torch.tensor(x).sum((1, 2)).numpy(), x.sum((1, 2)))
+    assert np.array_equal(torch.tensor(x)[..., 1:].amax((1, 2)).numpy(), x[..., 1:].max((1, 2)))
+
+
+@pytest.mark.parametrize("m", [8, 33, 128])
+@pytest.mark.parametrize(("n", "k"), [(512, 48), (1024, 20), (40, 1024), (513, 1023)])
+def test_products_of_rows_at_distances_of_powers_of_two(m: int, n: int, k: int) -> None:
+    a, b, row = (rng.integers(-3, 4, size).astype("float32") for size in [(m, k), (k, n), (n,)])
+    for left in (torch.tensor(a), torch.tensor(a.T.copy()).t()):
+        for right in (torch.tensor(b), torch.tensor(b.T.copy()).t()):
+            assert np.array_equal((left @ right).numpy(), a @ b)
+            plus = torch.addmm(torch.tensor(row), left, right, beta=2, alpha=0.5)
+            assert np.array_equal(plus.numpy(), 2 * row + a @ b / 2)
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_indices_with_dims_of_size_one(dim: int) -> None:
     x = normal(6, 7, 8)

@@ -267,10 +267,16 @@ def test_half_types_are_computed_in_float32(dtype: rl.dtype, shape: tuple[int, .
             (x.softmax(dim), scipy.special.softmax(exact, dim)),
             (x.log_softmax(dim), scipy.special.log_softmax(exact, dim)),
             (x.logsumexp(dim), scipy.special.logsumexp(exact, dim)),
+            (x.norm(dim=dim), np.linalg.norm(exact, axis=dim)),
         ):
             assert mine.dtype is dtype
             np.testing.assert_allclose(array(mine), theirs, rtol=step, atol=step**2)
-    assert np.array_equal(array(x.amax(0)), exact.max(0))
+        assert np.array_equal(array(x.amax(dim)), exact.max(dim))
+        assert np.array_equal(array(x.amin(dim)), exact.min(dim))
+        with_nan = x.where(x < 1, rl.nan)
+        theirs = np.where(exact < 1, exact, 0).sum(dim)
+        np.testing.assert_allclose(array(with_nan.nansum(dim)), theirs, rtol=step, atol=step**2)
+        assert np.array_equal(array(with_nan.amax(dim).isnan()), (exact >= 1).any(dim))
 
 
 def test_softmax_dtype_keeps_the_gradient_in_the_dtype_of_the_input() -> None:
