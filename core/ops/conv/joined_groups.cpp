@@ -13,8 +13,8 @@ namespace {
 
 // Tiles take 16 channels at once; with more than 64, nearly all work would be for zeros.
 constexpr int64_t kTileChannels = 16, kMostChannels = 64;
-// The kernels of AVX2 for channels last take multiples of 8; else oneDNN multiplies matrices.
-constexpr int64_t kVectorChannels = 8, kMostInVectors = 4;
+// The kernels of AVX2 take multiples of 8; else oneDNN multiplies matrices.
+constexpr int64_t kVectorChannels = 8, kMostInVectors = 32;
 
 // How many groups become one: the fewest that have enough channels and leave no rest.
 int64_t groups_to_join(const Convolution& conv) {
@@ -28,9 +28,8 @@ int64_t groups_to_join(const Convolution& conv) {
   if (conv.dtype == DType::bfloat16 && onednn::has_bfloat16_tiles())
     return fewest(kMostChannels / std::max(in, out),
                   [&](int64_t n) { return n * std::min(in, out) >= kTileChannels; });
-  if (conv.dtype == DType::float32 && conv.layout == onednn::ImageLayout::channels_last &&
-      active_isa() == Isa::v3)
-    return fewest(kMostInVectors, [&](int64_t n) {
+  if (conv.dtype == DType::float32 && active_isa() == Isa::v3)
+    return fewest(kMostInVectors / std::max(in, out), [&](int64_t n) {
       return n * in % kVectorChannels == 0 && n * out % kVectorChannels == 0;
     });
   return 1;

@@ -21,9 +21,9 @@ namespace {
 // OpenBLAS has done smaller products before oneDNN has begun; oneDNN has the faster large ones.
 constexpr double kOneDnnFrom = 1 << 15;
 
-// oneDNN's kernels for AVX2 read floats where they lie, OpenBLAS's copy them into blocks first. That
-// takes half the time where rows are at distances that share sets of the cache, and two thirds where
-// the first matrix is transposed. Measured for 8 to 512 rows; with more the two are alike.
+// oneDNN's kernels for AVX2 read floats where they lie, OpenBLAS's copy them into blocks first.
+// That takes half the time where rows are at distances that share sets of the cache, and two thirds
+// where the first matrix is transposed. Measured for 8 to 512 rows; with more the two are alike.
 bool suits_blocks(const MatrixProduct& p) {
   if (active_isa() != Isa::v3) return false;
   return p.b.layout.stride % (p.b.layout.transposed ? 1024 : 512) == 0 ||
