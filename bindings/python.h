@@ -264,6 +264,7 @@ void add_watchers(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_extension(PyObject* module);
+void add_promotion(PyObject* module);
 void add_storage(PyObject* module);
 void add_dlpack(PyObject* module);
 void add_generator(PyObject* module);

@@ -6,7 +6,7 @@ import sys
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight._overridable import overridable
+from rushlight._overridable import asks_itself, overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def is_storage(obj: Any) -> bool:
 
 
 _segment_reduce = rl.segment_reduce
+asks_itself(_C.result_type)
 
 
 def _expect_tensor(op: str, input: Any) -> Tensor:
