@@ -23,6 +23,7 @@ from rushlight.export.dynamic_shapes import (
 )
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
+from rushlight.export.unflatten import UnflattenedModule, unflatten
 
 if TYPE_CHECKING:
     from rushlight.export._files import FileLike
@@ -33,12 +34,14 @@ __all__ = [
     "ExportGraphSignature",
     "ExportedProgram",
     "ShapesCollection",
+    "UnflattenedModule",
     "default_decompositions",
     "dims",
     "export",
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]
 
 
