@@ -73,6 +73,9 @@ Shape shape_of(PyObject* data) {
         for (int64_t size : whole.sizes()) shape.push_back(size);
       return shape;
     }
+    // Where the first number should be, a text is one dim too many, as PyTorch has it.
+    CHECK(shape.empty() || !PyUnicode_Check(level.get()), ErrorKind::kValue,
+          "too many dimensions 'str': a tensor holds numbers, not text");
     if (!is_sequence(level.get())) return shape;
     Ref items = items_of(level.get());
     Py_ssize_t count = PyTuple_GET_SIZE(items.get());
@@ -105,8 +108,6 @@ Scalar number_in(PyObject* object, bool is_wide) {
   DType dtype;
   bool is_real = read_number_dtype(object, dtype) && !is_complex(dtype);
   if (!is_real && is_array(object)) return item(tensor_from_array(object, true));
-  CHECK(!PyUnicode_Check(object), ErrorKind::kValue,
-        "too many dimensions 'str': a tensor holds numbers, not text");
   CHECK(is_wide ? read_wide_number(object, value) : read_number(object, value), ErrorKind::kType,
         "new(): invalid data type '", Py_TYPE(object)->tp_name, "'");
   return value;
@@ -176,7 +177,7 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
     return;
   }
   if (dim == shape.size()) {
-    CHECK(!is_sequence(data) || is_array(data), ErrorKind::kValue, "expected a number at depth ",
+    CHECK(!is_sequence(data) || is_array(data), ErrorKind::kType, "expected a number at depth ",
           dim, ", got a sequence");
     Scalar value = number_in(data, !std::is_integral_v<T>);
     if constexpr (!std::is_same_v<T, std::complex<float>> &&

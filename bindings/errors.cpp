@@ -22,6 +22,7 @@ PyObject* class_of(ErrorKind kind) {
     case ErrorKind::kValue: return Py_NewRef(PyExc_ValueError);
     case ErrorKind::kType: return Py_NewRef(PyExc_TypeError);
     case ErrorKind::kIndex: return Py_NewRef(PyExc_IndexError);
+    case ErrorKind::kAssertion: return Py_NewRef(PyExc_AssertionError);
     case ErrorKind::kNotImplemented: return Py_NewRef(PyExc_NotImplementedError);
     case ErrorKind::kOutOfMemory: return from_package("OutOfMemoryError");
     case ErrorKind::kLinAlg: return from_package("LinAlgError");

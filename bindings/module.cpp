@@ -166,40 +166,6 @@ void add_dtypes(nb::module_& m) {
         set_default_device(device);
       },
       "d"_a, "Sets the device of new tensors in this thread.");
-  m.def(
-      "promote_types",
-      [](nb::handle a, nb::handle b) {
-        DType x, y;
-        CHECK(read_dtype(a.ptr(), x) && read_dtype(b.ptr(), y), ErrorKind::kType,
-              "promote_types: expected two dtypes");
-        return nb::steal(wrap_dtype(promote(x, y)));
-      },
-      "type1"_a, "type2"_a, "The smallest dtype that both convert to.");
-  m.def(
-      "can_cast",
-      [](nb::handle from, nb::handle to) {
-        DType x, y;
-        CHECK(read_dtype(from.ptr(), x) && read_dtype(to.ptr(), y), ErrorKind::kType,
-              "can_cast: expected two dtypes");
-        return can_cast(x, y);
-      },
-      "from_"_a, "to"_a, "Whether a dtype may be written to another in place.");
-  m.def(
-      "result_type",
-      [](nb::handle a, nb::handle b) {
-        Tensor numbers[2];
-        auto read = [](nb::handle h, Tensor& number) -> const Tensor* {
-          if (is_tensor(h.ptr())) return &unwrap(h.ptr());
-          Scalar value;
-          CHECK(read_number(h.ptr(), value), ErrorKind::kType,
-                "result_type: expected tensors or numbers");
-          number = wrapped_number(value);
-          return &number;
-        };
-        const Tensor* operands[] = {read(a, numbers[0]), read(b, numbers[1])};
-        return nb::steal(wrap_dtype(result_dtype(operands)));
-      },
-      "tensor1"_a, "tensor2"_a, "The dtype of the result of an op on both.");
 }
 
 }  // namespace
@@ -235,6 +201,7 @@ NB_MODULE(_C, m) {
     add_interchange(module);
     add_construct(module);
     add_extension(module);
+    add_promotion(module);
     add_storage(module);
     add_dlpack(module);
     add_generator(module);

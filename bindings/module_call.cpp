@@ -139,10 +139,32 @@ PyObject* show_as_dict(PyObject*, PyObject* args) {
 PyMethodDef dict_shows = {"_show_as_dict", show_as_dict, METH_VARARGS,
                           "Lets a function give the __dict__ of the instances of a class."};
 
+// _entry_reader(name): a function that returns the entry of a name in the own dictionary of its
+// argument. A property of it is read without a frame of Python's.
+PyObject* read_entry(PyObject* name, PyObject* self) {
+  Ref own(PyObject_GenericGetDict(self, nullptr));
+  if (!own) return nullptr;
+  PyObject* found = PyDict_GetItemWithError(own.get(), name);
+  if (!found && !PyErr_Occurred())
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'",
+                 Py_TYPE(self)->tp_name, name);
+  return Py_XNewRef(found);
+}
+PyMethodDef read_entry_method = {"read_entry", read_entry, METH_O,
+                                 "An entry of the own dictionary of an object."};
+
+PyObject* entry_reader(PyObject*, PyObject* name) {
+  if (PyUnicode_Check(name)) return PyCFunction_New(&read_entry_method, name);
+  PyErr_Format(PyExc_TypeError, "expected a name, not %R", name);
+  return nullptr;
+}
+PyMethodDef entry_readers = {"_entry_reader", entry_reader, METH_O,
+                             "A function that reads an entry of the own dictionary of an object."};
+
 }  // namespace
 
 void add_module_call(PyObject* module) {
-  for (PyMethodDef* method : {&direct_reads, &asking_reads, &dict_shows}) {
+  for (PyMethodDef* method : {&direct_reads, &asking_reads, &dict_shows, &entry_readers}) {
     Ref function(checked(PyCFunction_New(method, nullptr)));
     checked(PyModule_AddObjectRef(module, method->ml_name, function.get()));
   }

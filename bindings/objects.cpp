@@ -89,8 +89,9 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
           "device(): argument 'type' must be str or device, not ", Py_TYPE(type)->tp_name);
     if (index != Py_None) {
       int64_t number;
-      CHECK(read_int(index, number) && number >= 0 && number < 128, ErrorKind::kValue,
-            "device(): index must be an int from 0 to 127");
+      CHECK(read_int(index, number), ErrorKind::kType,
+            "device(): argument 'index' must be int, not ", Py_TYPE(index)->tp_name);
+      CHECK(number >= 0 && number < 128, "device(): index must be an int from 0 to 127");
       CHECK(
           !device.has_index(), ErrorKind::kValue,
           "type (string) must not include an index because index was passed explicitly: ", device);

@@ -187,6 +187,7 @@ PyObject* wrap_memory_format(MemoryFormat format);
 PyObject* wrap_size(ShapeRef sizes);
 PyObject* wrap_number(const Scalar& value);
 PyObject* wrap_generator(Generator& generator);
+PyObject* untyped_storage_of(PyObject* tensor, PyObject*);  // a method of tensors
 // False (no Python error set) when the object is of another type.
 bool read_dtype(PyObject* object, DType& out);
 bool read_device(PyObject* object, Device& out);
@@ -263,6 +264,7 @@ void add_watchers(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_extension(PyObject* module);
+void add_promotion(PyObject* module);
 void add_storage(PyObject* module);
 void add_dlpack(PyObject* module);
 void add_generator(PyObject* module);

@@ -1,4 +1,7 @@
-// Owns what Python may do to the storage of a tensor; rushlight/_storage.py makes classes of it.
+// Owns what Python may do to the storage of a tensor, and the class of what holds one, of which
+// rushlight/_storage.py makes UntypedStorage.
+#include <new>
+
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/base/alignment.h"
@@ -38,15 +41,6 @@ Shape read_shape(PyObject* object) {
 
 Tensor all_bytes(const Storage& storage) {
   return from_storage(storage, Shape{int64_t(storage->bytes())}, Shape{1}, DType::uint8);
-}
-
-PyObject* storage_bytes(PyObject*, PyObject* tensor) {
-  return guarded([&] { return wrap(all_bytes(storage_of(tensor))); });
-}
-
-// What tells a storage from all others that live, wherever its bytes are.
-PyObject* storage_id(PyObject*, PyObject* tensor) {
-  return guarded([&] { return checked(PyLong_FromVoidPtr(storage_of(tensor).get())); });
 }
 
 PyObject* storage_resize(PyObject*, PyObject* args) {
@@ -121,8 +115,6 @@ PyObject* map_file_bytes(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"_storage_bytes", storage_bytes, METH_O, "The bytes of a tensor's storage, as uint8."},
-    {"_storage_id", storage_id, METH_O, "A number of a tensor's storage alone."},
     {"_storage_resize", storage_resize, METH_VARARGS, "Makes the storage longer or shorter."},
     {"_set_storage", set_storage, METH_VARARGS,
      "Makes a tensor look at the storage of another: (tensor, source, offset, size, stride)."},
@@ -135,8 +127,128 @@ PyMethodDef methods[] = {
      "The first bytes of a file as uint8: (path, shared, bytes)."},
     {}};
 
+struct PyStorage {
+  PyObject_HEAD Storage storage;  // null until __init__
+};
+
+Storage& held_by(PyObject* self) { return reinterpret_cast<PyStorage*>(self)->storage; }
+
+const Storage& storage_in(PyObject* self) {
+  const Storage& storage = held_by(self);
+  CHECK(storage, Py_TYPE(self)->tp_name, ": __init__() was not called");
+  return storage;
+}
+
+PyObject* holder(PyTypeObject* type, const Storage& storage) {
+  PyObject* self = checked(type->tp_alloc(type, 0));
+  new (&held_by(self)) Storage(storage);
+  return self;
+}
+PyObject* holder_new(PyTypeObject* type, PyObject*, PyObject*) {
+  return guarded([&] { return holder(type, Storage()); });
+}
+void holder_dealloc(PyObject* self) {
+  held_by(self).~Storage();
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyObject* hold_that_of(PyObject* type, PyObject* tensor) {
+  return guarded([&] { return holder(reinterpret_cast<PyTypeObject*>(type), storage_of(tensor)); });
+}
+PyObject* hold(PyObject* self, PyObject* tensor) {
+  return guarded([&]() -> PyObject* {
+    held_by(self) = storage_of(tensor);
+    Py_RETURN_NONE;
+  });
+}
+
+template <auto function>
+PyObject* no_args(PyObject* self, PyObject*) {
+  return guarded([&] { return function(storage_in(self)); });
+}
+template <auto function>
+PyObject* attribute(PyObject* self, void*) {
+  return guarded([&] { return function(storage_in(self)); });
+}
+
+PyObject* bytes_of(const Storage& storage) { return PyLong_FromSize_t(storage->bytes()); }
+PyObject* id_of(const Storage& storage) { return PyLong_FromVoidPtr(storage.get()); }
+PyObject* address_of(const Storage& storage) {
+  return PyLong_FromVoidPtr(storage->bytes() ? storage->data() : nullptr);
+}
+
+// Holders are equal when they hold the same storage.
+PyTypeObject& holder_type();
+Py_hash_t holder_hash(PyObject* self) { return _Py_HashPointer(held_by(self).get()); }
+PyObject* holder_compare(PyObject* self, PyObject* other, int op) {
+  if (!PyObject_TypeCheck(other, &holder_type()) || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((held_by(self).get() == held_by(other).get()) == (op == Py_EQ));
+}
+
+PyMethodDef holder_methods[] = {
+    {"_of", hold_that_of, METH_O | METH_CLASS, "The storage of a tensor."},
+    {"_hold", hold, METH_O, "Takes the storage of a tensor instead of its own."},
+    {"_values", no_args<[](const Storage& storage) { return wrap(all_bytes(storage)); }>,
+     METH_NOARGS, "The bytes as a tensor that shares the memory."},
+    {"size", no_args<bytes_of>, METH_NOARGS, "The number of bytes."},
+    {"nbytes", no_args<bytes_of>, METH_NOARGS, "The number of bytes."},
+    {"element_size", no_args<[](const Storage&) { return PyLong_FromLong(1); }>, METH_NOARGS,
+     "The number of bytes of an element, 1."},
+    {"data_ptr", no_args<address_of>, METH_NOARGS, "The address of the first byte."},
+    {"is_shared",
+     no_args<[](const Storage& storage) { return PyBool_FromLong(is_shared(*storage)); }>,
+     METH_NOARGS, "Whether processes share the memory."},
+    {"resizable",
+     no_args<[](const Storage& storage) { return PyBool_FromLong(!is_shared(*storage)); }>,
+     METH_NOARGS, "Whether the memory is our own, so that resize_ works."},
+    {}};
+PyGetSetDef holder_attributes[] = {
+    {"_cdata", attribute<id_of>, nullptr, "A number that no other storage has while this lives.",
+     nullptr},
+    {"device", attribute<[](const Storage& storage) { return wrap_device(storage->device()); }>,
+     nullptr, "The device whose memory it is.", nullptr},
+    {"is_cuda",
+     attribute<[](const Storage& storage) { return PyBool_FromLong(storage->device().is_cuda()); }>,
+     nullptr, "Whether it is on a GPU.", nullptr},
+    {}};
+
+PySequenceMethods holder_sequence = {.sq_length = [](PyObject* self) {
+  return guarded([&] { return Py_ssize_t(storage_in(self)->bytes()); });
+}};
+
+PyTypeObject HolderType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+                           .tp_name = "rushlight._C.StorageHolder",
+                           .tp_basicsize = sizeof(PyStorage),
+                           .tp_dealloc = holder_dealloc,
+                           .tp_as_sequence = &holder_sequence,
+                           .tp_hash = holder_hash,
+                           .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                           .tp_doc = "What holds the storage of a tensor.",
+                           .tp_richcompare = holder_compare,
+                           .tp_methods = holder_methods,
+                           .tp_getset = holder_attributes,
+                           .tp_new = holder_new};
+
+PyTypeObject& holder_type() { return HolderType; }
+
 }  // namespace
 
-void add_storage(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
+PyObject* untyped_storage_of(PyObject* tensor, PyObject*) {
+  return guarded([&] {
+    static PyObject* type = nullptr;
+    if (!type) {
+      Ref module(checked(PyImport_ImportModule("rushlight._storage")));
+      type = checked(PyObject_GetAttrString(module.get(), "UntypedStorage"));
+    }
+    return holder(reinterpret_cast<PyTypeObject*>(type), storage_of(tensor));
+  });
+}
+
+void add_storage(PyObject* module) {
+  checked(PyModule_AddFunctions(module, methods));
+  checked(PyType_Ready(&HolderType));
+  checked(PyModule_AddObjectRef(module, "StorageHolder", reinterpret_cast<PyObject*>(&HolderType)));
+}
 
 }  // namespace rushlight::python

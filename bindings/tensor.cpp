@@ -266,6 +266,7 @@ PyMethodDef tensor_methods[] = {
      METH_NOARGS, "The number of bytes of an element."},
     {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,
      METH_NOARGS, "Where the first element lies in the storage, in elements."},
+    {"untyped_storage", untyped_storage_of, METH_NOARGS, "The bytes behind the tensor."},
     {"data_ptr", no_args<[](const Tensor& t) {
        return PyLong_FromVoidPtr(t.numel() && t.has_elements() ? t.address() : nullptr);
      }>,

@@ -31,7 +31,40 @@ def _expect_dtype(name: str, given: Any) -> Any:
     return given
 
 
-class finfo:
+class _Limits:
+    """What finfo and iinfo have in common: one object, which nobody can change, for each dtype."""
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    if TYPE_CHECKING:
+        bits: int
+        dtype: str
+        max: Any
+        min: Any
+
+    def _set(self, **limits: Any) -> None:
+        for name, value in limits.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"attribute '{name}' of '{type(self).__name__}' is not writable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (getattr(_C, self.dtype),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Limits) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+# By what they were asked for with.
+_finfos: dict[Any, finfo] = {}
+_iinfos: dict[Any, iinfo] = {}
+
+
+class finfo(_Limits):
     """The limits of a floating-point dtype; of the default dtype when none is given.
 
     Example:
@@ -39,28 +72,41 @@ class finfo:
         1.1920928955078125e-07
     """
 
-    def __init__(self, type: Any = None) -> None:
-        dtype = _expect_dtype("finfo", _C.get_default_dtype() if type is None else type)
+    __slots__ = ("eps", "resolution", "smallest_normal", "tiny")
+
+    if TYPE_CHECKING:
+        eps: float
+        resolution: float
+        smallest_normal: float
+        tiny: float
+
+    def __new__(cls, type: Any = None) -> finfo:
+        if type is None:
+            type = _C.get_default_dtype()
+        try:
+            return _finfos[type]
+        except (KeyError, TypeError):
+            pass
+        dtype = _expect_dtype("finfo", type)
         name = dtype.to_real()._name
         if name not in _FLOATS:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. "
                 f"Use torch.iinfo to handle '{name}'"
             )
-        mantissa, exponent, self.max, digits = _FLOATS[name]
-        self.dtype = name
-        self.bits = dtype.to_real().itemsize * 8
-        self.eps = 2.0**-mantissa
-        self.min = -self.max
-        self.tiny = 2.0**exponent
-        self.smallest_normal = self.tiny
-        self.resolution = 10.0**-digits
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, finfo) and self.dtype == other.dtype
-
-    def __hash__(self) -> int:
-        return hash(self.dtype)
+        mantissa, exponent, greatest, digits = _FLOATS[name]
+        _finfos[type] = self = super().__new__(cls)
+        self._set(
+            dtype=name,
+            bits=dtype.to_real().itemsize * 8,
+            eps=2.0**-mantissa,
+            max=greatest,
+            min=-greatest,
+            tiny=2.0**exponent,
+            smallest_normal=2.0**exponent,
+            resolution=10.0**-digits,
+        )
+        return self
 
     def __repr__(self) -> str:
         return (
@@ -70,7 +116,7 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """The limits of an integer dtype.
 
     Example:
@@ -78,23 +124,28 @@ class iinfo:
         127
     """
 
-    def __init__(self, type: Any) -> None:
-        type = _expect_dtype("iinfo", type)
-        if type.is_floating_point or type.is_complex or type is _C.bool:
+    __slots__ = ()
+
+    def __new__(cls, type: Any) -> iinfo:
+        try:
+            return _iinfos[type]
+        except (KeyError, TypeError):
+            pass
+        dtype = _expect_dtype("iinfo", type)
+        if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. "
-                f"Use torch.finfo to handle '{type._name}'"
+                f"Use torch.finfo to handle '{dtype._name}'"
             )
-        self.dtype = type._name
-        self.bits = type.itemsize * 8
-        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
-        self.max = 2 ** (self.bits - 1 if type.is_signed else self.bits) - 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, iinfo) and self.dtype == other.dtype
-
-    def __hash__(self) -> int:
-        return hash(self.dtype)
+        bits = dtype.itemsize * 8
+        _iinfos[type] = self = super().__new__(cls)
+        self._set(
+            dtype=dtype._name,
+            bits=bits,
+            min=-(2 ** (bits - 1)) if dtype.is_signed else 0,
+            max=2 ** (bits - 1 if dtype.is_signed else bits) - 1,
+        )
+        return self
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -6,6 +6,7 @@ import math
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._dims import wrapped_dim
 from rushlight._overridable import asks_itself, overridable
 
 TYPE_CHECKING = False
@@ -104,6 +105,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         A tensor with the remaining dims of a, then those of b.
 
     Raises:
+        IndexError: if there is no such dim.
         RuntimeError: if the sizes of the dims differ.
 
     Example:
@@ -119,7 +121,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         dims_a, dims_b = range(a.dim() - dims, a.dim()), range(dims)
     else:
         dims_a, dims_b = dims
-    dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
+    dims_a = [wrapped_dim(d, a.dim()) for d in dims_a]
+    dims_b = [wrapped_dim(d, b.dim()) for d in dims_b]
     for d, e in zip(dims_a, dims_b, strict=False):
         if a.shape[d] == 1 != b.shape[e]:
             b = b.sum(e, keepdim=True, dtype=b.dtype)

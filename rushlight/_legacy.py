@@ -35,6 +35,9 @@ TYPE_NAMES: dict[rl.dtype, str] = {
 }
 
 
+_types_by_name: dict[str, tuple[rl.dtype, str]] = {}
+
+
 def type_name(dtype: rl.dtype, device: rl.device, is_sparse: bool = False) -> str:
     """Returns the name of a tensor's type, as in 'torch.cuda.FloatTensor'."""
     place = "" if device.type == "cpu" else f"{device.type}."
@@ -48,11 +51,13 @@ def read_type(name: str) -> tuple[rl.dtype, str]:
     Raises:
         ValueError: if there is no such type.
     """
-    for device in ("cpu", "cuda"):
-        for dtype in TYPE_NAMES:
-            if type_name(dtype, _C.device(device)) == name:
-                return dtype, device
-    raise ValueError(f"invalid type: '{name}'")
+    if not _types_by_name:
+        for device in ("cpu", "cuda"):
+            for dtype in TYPE_NAMES:
+                _types_by_name[type_name(dtype, _C.device(device))] = dtype, device
+    if name not in _types_by_name:
+        raise ValueError(f"invalid type: '{name}'")
+    return _types_by_name[name]
 
 
 def _is_size(length: Any) -> bool:

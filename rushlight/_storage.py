@@ -1,7 +1,7 @@
 """Storages, the memory behind tensors: as bytes, and as numbers of one dtype.
 
-An UntypedStorage holds a tensor of bytes over all of the memory, made anew whenever it is looked
-at, for the memory may have moved. A TypedStorage is an untyped one and a dtype.
+What an UntypedStorage holds, and what is asked of it often, is in bindings/storage.cpp. A
+TypedStorage is an untyped one and a dtype.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, Self, SupportsIndex
+from typing import Any, Self
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -195,7 +195,7 @@ class StorageBase:
         return self if pinned.data_ptr() == self.data_ptr() else self._wrap(pinned)
 
 
-class UntypedStorage(StorageBase):
+class UntypedStorage(_C.StorageHolder, StorageBase):  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
     """The bytes behind a tensor, shared by all its views.
 
     Args:
@@ -211,23 +211,13 @@ class UntypedStorage(StorageBase):
     """
 
     def __init__(self, data: Any = 0, *, device: Any = None) -> None:
-        if isinstance(data, SupportsIndex):
-            self._handle = rl.empty(data.__index__(), dtype=_C.uint8, device=device)
+        if hasattr(data, "__index__"):
+            self._hold(rl.empty(data.__index__(), dtype=_C.uint8, device=device))
         else:
-            self._handle = _C.tensor(list(data), dtype=_C.uint8, device=device)
-
-    @classmethod
-    def _of(cls, tensor: _C.TensorBase) -> Self:
-        """The storage of a tensor."""
-        storage = cls.__new__(cls)
-        storage._handle = _C._storage_bytes(tensor)
-        return storage
+            self._hold(_C.tensor(list(data), dtype=_C.uint8, device=device))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _storage_of_bytes, (memoryview(self._values().cpu()).tobytes(), str(self.device))
-
-    def _values(self) -> Tensor:
-        return _C._storage_bytes(self._handle)
 
     def _wrap(self, values: Tensor) -> Self:
         return self._of(values)
@@ -240,17 +230,6 @@ class UntypedStorage(StorageBase):
         if values.device.type != "cpu":
             raise RuntimeError("UntypedStorage: slices need memory of the CPU. Slice a tensor.")
         return self._of(rl.frombuffer(values, dtype=rl.uint8) if values.numel() else values.clone())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and self._cdata == other._cdata
-
-    def __hash__(self) -> int:
-        return hash(self._cdata)
-
-    @property
-    def _cdata(self) -> int:
-        """A number that no other storage has while this one lives."""
-        return _C._storage_id(self._handle)
 
     @classmethod
     def from_file(
@@ -339,7 +318,7 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
             raise TypeError(f"{type(self).__name__} takes a size or a sequence, got {len(args)}")
         if wrap_storage is not None:
             self._untyped = wrap_storage
-        elif not args or isinstance(args[0], SupportsIndex):
+        elif not args or hasattr(args[0], "__index__"):
             made = rl.empty(args[0].__index__() if args else 0, dtype=self.dtype, device=device)
             self._untyped = UntypedStorage._of(made)
         else:

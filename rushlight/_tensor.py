@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rushlight._layout import layout as Layout
     from rushlight.utils.hooks import RemovableHandle
 
+_ops = _C.ops("torch")
+_type_names: dict[Any, str] = {}  # by dtype, device, and whether they are sparse
+
 _CONVERSIONS = {
     "float": _C.float32,
     "double": _C.float64,
@@ -260,15 +263,22 @@ class Tensor(
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Returns the name of the tensor's type, or the tensor as another type."""
-        from rushlight._legacy import TensorType, read_type, type_name
-
         if dtype is None:
-            return type_name(self.dtype, self.device, self.is_sparse)
+            kind = (self.dtype, self.device, self.is_sparse)
+            if kind not in _type_names:
+                from rushlight._legacy import type_name
+
+                _type_names[kind] = type_name(*kind)
+            return _type_names[kind]
+        if isinstance(dtype, _C.dtype):
+            return self.to(dtype)
+        from rushlight._legacy import TensorType, read_type
+
         if isinstance(dtype, str):
             dtype, device = read_type(dtype)
         elif isinstance(dtype, TensorType):
             dtype, device = dtype.dtype, dtype.device_type
-        elif isinstance(dtype, (_C.dtype, type)):
+        elif isinstance(dtype, type):
             return self.to(_C.get_default_dtype() if dtype is Tensor else dtype)
         else:
             raise TypeError(f"type(): expected a dtype or the name of a type, got {dtype!r}")
@@ -389,9 +399,7 @@ class Tensor(
     @property
     def real(self) -> Tensor:
         """The real part of complex numbers, a view; a real tensor itself."""
-        import rushlight as rl
-
-        return rl.real(self)
+        return _ops["real"](self)
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -400,9 +408,7 @@ class Tensor(
     @property
     def imag(self) -> Tensor:
         """The imaginary part of complex numbers, a view."""
-        import rushlight as rl
-
-        return rl.imag(self)
+        return _ops["imag"](self)
 
     @imag.setter
     def imag(self, value: Any) -> None:

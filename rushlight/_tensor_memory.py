@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
-    from rushlight._storage import TypedStorage, UntypedStorage
+    from rushlight._storage import TypedStorage
 
 
 class MemoryMethods(_C.TensorBase):
@@ -35,17 +35,6 @@ class MemoryMethods(_C.TensorBase):
         return id(self)
 
     # Storage
-
-    def untyped_storage(self) -> UntypedStorage:
-        """Returns the bytes behind the tensor.
-
-        Example:
-            >>> torch.zeros(4)[1:].untyped_storage().nbytes()
-            16
-        """
-        from rushlight._storage import UntypedStorage
-
-        return UntypedStorage._of(self)
 
     def storage(self) -> TypedStorage:
         """Returns the memory behind the tensor as numbers of its dtype; old.

@@ -26,7 +26,6 @@ from rushlight.distributed.checkpoint import planner, storage, utils
 from rushlight.distributed.fsdp._common_utils import clean_tensor_name
 from rushlight.distributed.fsdp._runtime_utils import _post_backward_final_callback
 from rushlight.distributed.tensor.experimental import register_sharding
-from rushlight.fx.passes.split_utils import split_by_tags
 from rushlight.optim import lbfgs
 from rushlight.profiler import _memory_profiler
 from rushlight.sparse import _triton_ops_meta
@@ -139,7 +138,6 @@ OPERATORS: Any = torch.ops
         (torch.sparse.SparseSemiStructuredTensorCUSPARSELT, "two zeros in four"),
         (lambda: register_sharding(aten.mm.default), "local_map"),
         (lambda: _post_backward_final_callback(None, None), "Make the model anew"),
-        (lambda: split_by_tags(None, []), "split_module"),
         (lambda: _memory_profiler.MemoryProfileTimeline(None), "profile_memory"),
         (lambda: OPERATORS._c10d_functional.wait_tensor(torch.ones(2)), "no kernel"),
     ],

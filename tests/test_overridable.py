@@ -24,7 +24,7 @@ OF_NO_TENSORS = {
     "as_tensor", "asarray", "broadcast_shapes", "can_cast", "compile", "eig", "from_dlpack",
     "from_file", "from_numpy", "frombuffer", "handle_torch_function", "is_storage",
     "is_tensor", "load", "lstsq", "manual_seed", "matrix_rank", "promote_types", "range",
-    "result_type", "save", "seed", "solve", "symeig", "tensor", "thread_safe_generator",
+    "save", "seed", "solve", "symeig", "tensor", "thread_safe_generator",
     "to_dlpack", "typename",
     "overridable", "use_deterministic_algorithms",
     "vmap", "initial_seed", "compiled_with_cxx11_abi", "clear_autocast_cache",

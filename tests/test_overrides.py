@@ -388,6 +388,33 @@ def test_a_mode_sees_all_ops_of_its_thread() -> None:
     assert counts.names == ["ones", "add", "neg", "__getitem__", "__setitem__", "linear"]
 
 
+def test_a_mode_and_classes_are_told_of_questions_about_dtypes() -> None:
+    x = torch.ones(2)
+    with Counts() as counts:
+        assert torch.result_type(x, 1) is torch.result_type(tensor=x, other=1) is torch.float32
+        assert torch.result_type(2, 3) is torch.int64
+        assert torch.can_cast(torch.int, torch.float)
+        assert torch.can_cast(from_=torch.int, to=torch.float)
+        assert torch.promote_types(torch.int, type2=torch.half) is torch.float16
+    assert counts.names == ["result_type"] * 3 + ["can_cast"] * 2 + ["promote_types"]
+
+    class Told(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            return func, types, len(args), kwargs
+
+    told = x.as_subclass(Told)
+    assert torch.result_type(1, told) == (torch.result_type, (Told,), 2, {})
+    assert torch.result_type(told, other=1) == (torch.result_type, (Told,), 1, {"other": 1})
+
+
+@pytest.mark.parametrize("options", [{}, {"to": 1}, {"other": 1, "tensor": 2}, {"tensor": 1}])
+def test_result_type_takes_two_arguments(options: dict[str, Any]) -> None:
+    for args in ((1,), (1, 2)) if options else ((), (1,), (1, 2, 3)):
+        with pytest.raises(TypeError):
+            torch.result_type(*args, **options)
+
+
 def test_a_mode_is_told_of_attributes_and_questions() -> None:
     class Mine(torch.Tensor):
         pass

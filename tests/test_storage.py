@@ -385,3 +385,19 @@ def test_libraries_reach_the_bytes_of_a_typed_storage() -> None:
     typed = x.storage()
     assert typed._untyped_storage.nbytes() == 12
     assert typed._cdata == x.view(3, 1).storage()._cdata != torch.ones(3).storage()._cdata
+
+
+def test_a_storage_knows_its_size_and_place() -> None:
+    x = torch.ones(3)
+    storage = x[1:].untyped_storage()
+    assert hash(storage) == hash(x.untyped_storage()) and storage != x.storage() and storage != 1
+    assert len(storage) == storage.size() == storage.nbytes() == 12 and storage.element_size() == 1
+    assert storage.data_ptr() == x.data_ptr() and torch.UntypedStorage().data_ptr() == 0
+    assert storage.device == x.device and not storage.is_cuda and storage.resizable()
+
+
+def test_a_storage_without_init_has_nothing() -> None:
+    storage = torch.UntypedStorage.__new__(torch.UntypedStorage)
+    for ask in (len, repr, lambda s: s.device, lambda s: s.nbytes(), lambda s: s._values()):
+        with pytest.raises(RuntimeError, match="__init__"):
+            ask(storage)

@@ -196,6 +196,10 @@ def test_limits_of_dtypes_are_values() -> None:
     assert len({torch.finfo(torch.half), torch.finfo(torch.float16)}) == 1
     assert torch.finfo(float) == torch.finfo(complex) == torch.finfo(torch.float64)
     assert torch.iinfo(int) == torch.iinfo(torch.int64)
+    for info in (torch.finfo(torch.half), torch.iinfo(torch.int8)):
+        assert pickle.loads(pickle.dumps(info)) == copy.deepcopy(info) == info
+        with pytest.raises(AttributeError, match="not writable"):
+            info.max = 1
     for limits, other in ((torch.finfo, int), (torch.iinfo, float)):  # programs try both
         with pytest.raises(TypeError, match="requires an? (integer|floating point) input type"):
             limits(other)

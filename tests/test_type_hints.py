@@ -13,8 +13,8 @@ import rushlight as torch
 
 MODULES = """
     amp autograd.functional cuda distributed distributed.checkpoint distributed.fsdp
-    distributed.rpc distributions distributions.constraints distributions.transforms func futures
-    hub masked multiprocessing nn nn.attention nn.functional nn.init nn.parallel nn.utils
+    distributed.rpc distributions distributions.constraints distributions.transforms export func
+    futures hub masked multiprocessing nn nn.attention nn.functional nn.init nn.parallel nn.utils
     nn.utils.parametrizations nn.utils.parametrize nn.utils.prune nn.utils.rnn optim
     optim.lr_scheduler optim.swa_utils overrides profiler serialization utils.checkpoint utils.data
     vision.datasets vision.io vision.models vision.ops vision.transforms

@@ -12,6 +12,7 @@ import keyword
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ClassMethodDescriptorType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,6 +58,7 @@ CLASSES = [
     "Node",
     "_FunctionBase",
     "_TensorMeta",
+    "StorageHolder",
     "_CudaEvent",
     "_CudaGraph",
     "_CudaKernel",
@@ -237,6 +239,7 @@ def native_stub() -> str:
     lines = [
         HEAD.format(title="Types of the native core.")
         + "from rushlight import return_types\n"
+        + "from rushlight._storage import UntypedStorage\n"
         + "from rushlight._tensor import Tensor\n\n"
         + ALIASES
     ]
@@ -298,6 +301,7 @@ RESULTS = {
     "numel": "_int",
     "storage_offset": "_int",
     "data_ptr": "_int",
+    "untyped_storage": "UntypedStorage",
     "detach": "Tensor",
     "requires_grad_": "Tensor",
     "is_contiguous": "_bool",
@@ -328,10 +332,11 @@ def class_members(cls: type) -> list[str]:
             if name.startswith("__") and name not in OPERATORS and not is_operator(name):
                 continue
             static = isinstance(value, staticmethod)
-            if static:
-                lines.append("    @staticmethod")
+            of_class = isinstance(value, ClassMethodDescriptorType)
+            if static or of_class:
+                lines.append("    @staticmethod" if static else "    @classmethod")
             returns = "Tensor" if is_operator(name) and cls is _C.TensorBase else result
-            first = "" if static else "self, "
+            first = "" if static else "cls, " if of_class else "self, "
             lines.append(f"    def {name}({first}*args: Any, **kwargs: Any) -> {returns}: ...")
     return lines
 

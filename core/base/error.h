@@ -12,7 +12,16 @@
 namespace rushlight {
 
 // Each kind becomes the Python exception of the same name in bindings/errors.cpp.
-enum class ErrorKind { kRuntime, kValue, kType, kIndex, kNotImplemented, kOutOfMemory, kLinAlg };
+enum class ErrorKind {
+  kRuntime,
+  kValue,
+  kType,
+  kIndex,
+  kAssertion,
+  kNotImplemented,
+  kOutOfMemory,
+  kLinAlg,
+};
 
 namespace detail {
 inline constexpr const char* kOurMistake = "internal error at ";

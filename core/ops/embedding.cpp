@@ -118,9 +118,8 @@ weight a sparse tensor of the rows that were used.)",
     check_indices(input);
     CHECK(weight.dim() == 2, "'weight' must be 2-D, got shape ", weight.sizes());
     int64_t rows = weight.size(0);
-    CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows),
-          "Padding_idx must be within "
-          "num_embeddings: got ", *padding_idx, " for ", rows, " rows");
+    CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows), ErrorKind::kAssertion,
+          "Padding_idx must be within num_embeddings: got ", *padding_idx, " for ", rows, " rows");
     check_rows(input, rows);
     if (max_norm) renormalize(weight, input, *max_norm, norm_type);
     const Tensor indices[] = {input};

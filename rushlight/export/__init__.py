@@ -7,11 +7,11 @@ recorded. torch.jit.trace and torch.onnx.export are built on the same recording.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight import nn
 from rushlight.export._dataclasses import register_dataclass
-from rushlight.export._files import read, write
+from rushlight.export._files import FileLike, read, write
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
 from rushlight.export.dynamic_shapes import (
@@ -23,9 +23,7 @@ from rushlight.export.dynamic_shapes import (
 )
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
-
-if TYPE_CHECKING:
-    from rushlight.export._files import FileLike
+from rushlight.export.unflatten import UnflattenedModule, unflatten
 
 __all__ = [
     "AdditionalInputs",
@@ -33,12 +31,14 @@ __all__ = [
     "ExportGraphSignature",
     "ExportedProgram",
     "ShapesCollection",
+    "UnflattenedModule",
     "default_decompositions",
     "dims",
     "export",
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]
 
 

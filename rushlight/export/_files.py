@@ -112,6 +112,7 @@ def _program_data(program: Program, keys: dict[int, str]) -> dict[str, Any]:
                 "args": _data(node.args, places),
                 "kwargs": _data(node.kwargs, places),
                 "site": node.meta.get("site"),
+                "modules": _modules(node.meta.get("nn_module_stack", {})),
             }
         )
         places[node] = len(places)
@@ -311,8 +312,20 @@ def _graph(rows: list[dict[str, Any]], tensors: dict[str, Tensor]) -> Graph:
             signature(target).bind(*args, **kwargs)
         node = graph.create_node(op, target, args, kwargs, row["name"])
         node.meta["site"] = row["site"]
+        if "modules" in row:
+            node.meta["nn_module_stack"] = modules = _modules(row["modules"])
+            _check(modules.keys() == row["modules"].keys(), "there are odd names of modules")
         nodes.append(node)
     return graph
+
+
+def _modules(stack: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Those modules in a node's nn_module_stack that generated code can call."""
+    return {
+        name: (path, str(kind))
+        for name, (path, kind) in stack.items()
+        if _PATH.fullmatch(path) and re.fullmatch(re.escape(path) + r"(@\d+)?", name)
+    }
 
 
 def _spec(data: Any) -> TreeSpec:

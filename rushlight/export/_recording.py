@@ -14,6 +14,7 @@ import itertools
 import operator
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,13 @@ from rushlight.fx._wrapping import Patches
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import CONSTANTS, Node, map_aggregate
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
+from rushlight.fx.passes.tools_common import torch_name
+from rushlight.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 from rushlight.overrides import TorchFunctionMode
+from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["Recording", "RefusedError", "record"]
 
@@ -61,7 +68,9 @@ class Recording:
             call_function for ops, and for functions with an attribute is_mark, which only mark a
             place; the output is a flat tuple. Nodes note in meta the
             "tensor_meta" and the "storage" of the result, the "site" that called them, which nodes'
-            tensors they have "written", and whether they are "sized_by_elements".
+            tensors they have "written", whether they are "sized_by_elements", and, unless the
+            recording is live, the "nn_module_stack": the path and the class of each module whose
+            forward ran, the innermost last, by the path, with @1 and so on in further calls of it.
         tensors: what the get_attr nodes mean, by path.
     """
 
@@ -108,6 +117,9 @@ def record(
                 patches.set_attribute(Tensor, name, _refused(f"calls {name}"))
             for name, home in itertools.product(_SEEDING, (rl, rl.random)):
                 patches.set_attribute(home, name, _refused("sets the state of random numbers"))
+        else:
+            for handle in recorder.follow_modules():
+                stack.callback(handle.remove)
         with recorder:
             results = program()
         return recorder.finish(results)
@@ -161,6 +173,7 @@ class _Recorder(TorchFunctionMode):
         self._sharing: dict[int, list[Node]] = {}  # the nodes of each storage
         self._varying: set[Node] = set()  # what depends on inputs
         self._sized_by_elements: set[Node] = set()
+        self._running: list[tuple[str, tuple[str, str]]] = []  # items of nn_module_stack
         for path, tensor in (*module.named_parameters(), *module.named_buffers()):
             self._paths.setdefault(id(tensor), path)
             self._kept.append(tensor)
@@ -207,6 +220,7 @@ class _Recorder(TorchFunctionMode):
         elif isinstance(result, (Tensor, tuple, list)) or written or hasattr(func, "is_mark"):
             node: Any = self._graph.call_function(target, node_args, node_kwargs)
             node.meta["site"] = _site()
+            node.meta["nn_module_stack"] = dict(self._running)
             if written:
                 node.meta["written"] = written
                 self._note_writes(node, written)
@@ -260,6 +274,27 @@ class _Recorder(TorchFunctionMode):
         with rl.no_grad():
             for tensor, before in self._written.values():
                 tensor.copy_(before)
+
+    def follow_modules(self) -> list[RemovableHandle]:
+        """Notes from now on which modules run, but for the whole; returns what ends that."""
+        paths = {id(module): path for path, module in self._module.named_modules() if path}
+        calls = Counter[str]()
+
+        def begin(module: nn.Module, args: Any) -> None:
+            path = paths.get(id(module))
+            if path is not None and threading.get_ident() == self._thread:
+                name = f"{path}@{calls[path]}" if path in calls else path
+                calls[path] += 1
+                self._running.append((name, (path, torch_name(type(module)))))
+
+        def end(module: nn.Module, args: Any, result: Any) -> None:
+            if id(module) in paths and threading.get_ident() == self._thread:
+                self._running.pop()
+
+        return [
+            register_module_forward_pre_hook(begin),
+            register_module_forward_hook(end, always_call=True),
+        ]
 
     # What leaves the ops
 
@@ -326,6 +361,7 @@ class _Recorder(TorchFunctionMode):
             source, place = self._items[key]
             node = self._graph.call_function(operator.getitem, (source, place))
             node.meta["site"] = source.meta.get("site")
+            node.meta["nn_module_stack"] = dict(self._running)
             if source in self._varying:
                 self._varying.add(node)
             if source in self._sized_by_elements:

@@ -183,11 +183,16 @@ def trunc_normal_(
         b: upper cutoff.
         generator: source of random numbers; the default one if None.
 
+    Raises:
+        RuntimeError: if a is above b.
+
     Example:
         >>> w = torch.nn.init.trunc_normal_(torch.empty(1000))
         >>> w.abs().max().item() <= 2.0
         True
     """
+    if a > b:
+        raise RuntimeError(f"trunc_normal_: a must not be above b, but they are {a} and {b}.")
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             f"trunc_normal_: mean {mean} is more than 2 std ({std}) outside [{a}, {b}]; the values "

@@ -201,3 +201,44 @@ def test_numbers_without_gradients_cannot_require_them(dtype) -> None:
         return found
 
     assert raised(torch) == raised(pytorch)
+
+
+X = "torch.arange(24.0).reshape(2, 3, 4)"
+FAR = "torch.tensor([1, 7])"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            f"{x}.{text}"
+            for x in (X, f"{X}[0, 0]")
+            for text in (
+                f"index_select(0, {FAR})",
+                f"index_copy(0, {FAR}, {x}[:2])",
+                f"index_fill(-1, {FAR}, 1.0)",
+                f"index_reduce(0, {FAR}, {x}[:2], 'prod')",
+                f"__getitem__({FAR})",
+                f"take(10 * {FAR})",
+                f"put(10 * {FAR}, torch.ones(2))",
+                "select(7, 0)",
+            )
+        ),
+        "torch.nn.functional.embedding(torch.tensor([1]), torch.ones(3, 4), padding_idx=3)",
+        "torch.nn.functional.embedding(torch.tensor([1]), torch.ones(3, 4), padding_idx=-4)",
+        f"torch.nn.functional.embedding({FAR}, torch.ones(3, 4))",
+        *(f"torch.tensordot({X}, {X}, ([{dim}], [0]))" for dim in (3, -4)),
+        "torch.tensordot(torch.tensor(1.0), torch.tensor(1.0), ([0], [0]))",
+        *(f"torch.tensor({data})" for data in ("[1, [2]]", "[1, 'a']", "['a']", "'a'", "[[1], 2]")),
+        *(f"torch.device('cpu', {index})" for index in (-1, "'a'", 1.5)),
+        "torch.nn.utils.vector_to_parameters(torch.ones(2), [torch.nn.Parameter(torch.ones(3))])",
+        "torch.nn.init.trunc_normal_(torch.ones(3), a=3.0, b=2.0)",
+    ],
+)
+def test_the_class_of_an_error(call) -> None:
+    def raised(library):
+        with pytest.raises(Exception) as error:  # noqa: PT011
+            eval(call, {"torch": library})
+        return error.type.__name__
+
+    assert raised(torch) == raised(pytorch)

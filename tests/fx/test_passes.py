@@ -15,6 +15,7 @@ from rushlight.fx.experimental import optimization
 from rushlight.fx.passes.graph_drawer import FxGraphDrawer
 from rushlight.fx.passes.shape_prop import ShapeProp
 from rushlight.fx.passes.split_module import split_module
+from rushlight.fx.passes.split_utils import split_by_tags
 from rushlight.fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 
 NETWORKS = networks(torch)
@@ -183,3 +184,49 @@ def test_dropout_is_left_out() -> None:
     without = optimization.remove_dropout(net)
     x = torch.randn(5, 2)
     assert torch.equal(without(x), net.eval()(x))
+
+
+class Tagged(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(2, 2))
+        self.scale = nn.Parameter(torch.ones(2))
+
+    def forward(self, x: Any, y: Any) -> Any:
+        u = self.first(x) * self.scale
+        v = torch.relu(u) + y
+        return u + v, v
+
+
+TAGS = {"first_0": "a", "mul": "a", "relu": "b", "add": "b", "add_1": "c"}
+
+
+def tagged(module: Tagged) -> Any:
+    traced = fx.symbolic_trace(module)
+    for node in traced.graph.nodes:
+        if node.name in TAGS:
+            node.tag = TAGS[node.name]
+    return traced
+
+
+@pytest.mark.parametrize("return_tuple", [False, True])
+def test_parts_are_split_by_tags(return_tuple: bool) -> None:
+    module = Tagged()
+    whole, paths = split_by_tags(tagged(module), ["a", "b", "c"], True, return_tuple)
+    assert [name for name, _ in whole.named_children()] == ["a", "b", "c"]
+    assert paths == {"first.0": "a.first.0", "scale": "a.scale"}
+    assert whole.a.scale is module.scale
+    assert whole.a.get_submodule("first.0") is module.first[0]
+    x, y = torch.randn(2), torch.randn(2)
+    assert isinstance(whole.a(x), tuple) is return_tuple
+    for ours, theirs in zip(whole(x, y), module(x, y), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_tags_name_all_calls_and_come_in_order() -> None:
+    with pytest.raises(AssertionError, match="does not have tag: %first_0"):
+        split_by_tags(fx.symbolic_trace(Tagged()), ["a"])
+    with pytest.raises(KeyError):
+        split_by_tags(tagged(Tagged()), ["a", "b"])
+    with pytest.raises(AssertionError, match="part b needs what a makes, which comes later"):
+        split_by_tags(tagged(Tagged()), ["b", "a", "c"])

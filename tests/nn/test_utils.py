@@ -67,7 +67,7 @@ def test_vector_makes_the_round_trip() -> None:
 
 def test_vector_of_another_length_or_kind_is_refused() -> None:
     layer = nn.Linear(2, 2)
-    with pytest.raises(ValueError, match="vec has 5 elements, but the parameters have 6"):
+    with pytest.raises(RuntimeError, match="vec has 5 elements, but the parameters have 6"):
         nn.utils.vector_to_parameters(torch.zeros(5), layer.parameters())
     with pytest.raises(TypeError, match="expected Tensor, but got: list"):
         nn.utils.vector_to_parameters([1.0], layer.parameters())

@@ -18,16 +18,17 @@ class Partition:
     """A part: its graph and what goes in and out.
 
     Attributes:
-        name: what its module is called, after submod_.
+        name: its own.
+        submod_name: that of its module, submod_ and the name unless given.
         inputs: the nodes of the whole that it gets.
         outputs: those of its nodes that others use.
         dependencies: the parts that come before it.
         dependents: the parts that come after it.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, submod_name: str | None = None) -> None:
         self.name = name
-        self.submod_name = f"submod_{name}"
+        self.submod_name = submod_name or f"submod_{name}"
         self.node_names: list[str] = []
         self.inputs: dict[Node, None] = {}
         self.outputs: dict[Node, None] = {}
@@ -78,12 +79,9 @@ def split_module(
             return submod_1
     """
     parts = _divide(m.graph, split_callback, partition_affix)
-    home = {name: part for part in parts.values() for name in part.node_names}
-    for node in m.graph.nodes:
-        for used in node.all_input_nodes:
-            _link(home.get(used.name), home.get(node.name), used)
+    home = link(m.graph, parts)
     names = list(parts) if keep_original_order else _in_order(parts)
-    return _Assembly(m, root_m, parts, home, qualname_map).build(names)
+    return Assembly(m, root_m, parts, home, qualname_map).build(names)
 
 
 def _divide(
@@ -97,6 +95,15 @@ def _divide(
         name = name if affix is None else f"{affix}_{name}"
         parts.setdefault(name, Partition(name)).node_names.append(node.name)
     return parts
+
+
+def link(graph: Graph, parts: dict[str, Partition]) -> dict[str, Partition]:
+    """Notes what parts use of each other; returns the part of each node."""
+    home = {name: part for part in parts.values() for name in part.node_names}
+    for node in graph.nodes:
+        for used in node.all_input_nodes:
+            _link(home.get(used.name), home.get(node.name), used)
+    return home
 
 
 def _link(maker: Partition | None, user: Partition | None, value: Node) -> None:
@@ -129,8 +136,18 @@ def _in_order(parts: dict[str, Partition]) -> list[str]:
     return order
 
 
-class _Assembly:
-    """Writes the graphs of the parts, and the one that calls them."""
+class Assembly:
+    """Writes the graphs of the parts, and the one that calls them.
+
+    Args:
+        m: what is split.
+        root: where its parameters and submodules are found.
+        parts: the parts, linked.
+        home: the part of each node.
+        qualname_map: gets the paths of attributes in root by their new ones.
+        keeps_paths: whether attributes have their old paths in the parts, or flat names.
+        returns_tuples: whether a part returns a tuple even of one result.
+    """
 
     def __init__(
         self,
@@ -139,17 +156,22 @@ class _Assembly:
         parts: dict[str, Partition],
         home: dict[str, Partition],
         qualname_map: dict[str, str] | None,
+        keeps_paths: bool = False,
+        returns_tuples: bool = False,
     ) -> None:
         self._m = m
         self._root = root
         self._parts = parts
         self._home = home
         self._qualname_map = qualname_map
+        self._keeps_paths = keeps_paths
+        self._returns_tuples = returns_tuples
         self._graph = Graph()
         self._values: dict[Node, Node] = {}  # of the whole, in the graph that calls the parts
         self._modules: dict[str, Any] = {}
 
-    def build(self, names: list[str]) -> GraphModule:
+    def build(self, names: list[str], kind: type[GraphModule] = GraphModule) -> GraphModule:
+        """Returns the whole, which calls the parts in this order."""
         for part in self._parts.values():
             for used in part.inputs:
                 made = part.graph.placeholder(used.name, used.type)
@@ -168,7 +190,7 @@ class _Assembly:
         for output in self._m.graph.find_nodes(op="output"):
             result = map_arg(output.args[0], lambda node: self._values[node])
             self._graph.output(result, output.type).meta = output.meta.copy()
-        return GraphModule(self._modules, self._graph, type(self._m).__name__)
+        return kind(self._modules, self._graph, type(self._m).__name__)
 
     def _copy(self, node: Node, part: Partition) -> None:
         """Adds a node to its part."""
@@ -183,7 +205,7 @@ class _Assembly:
 
     def _install(self, part: Partition, path: str) -> str:
         """Gives a part what is at a path of the root; returns its path there."""
-        target = path.replace(".", "_")
+        target = path if self._keeps_paths else path.replace(".", "_")
         part.targets[target] = value_at(self._root, path)
         if self._qualname_map is not None:
             self._qualname_map[f"{part.submod_name}.{target}"] = path
@@ -193,12 +215,13 @@ class _Assembly:
         """Ends a part and adds its call to the whole."""
         outputs = list(part.outputs)
         made = [part.environment[node] for node in outputs]
+        is_single = len(made) == 1 and not self._returns_tuples
         if made:
-            part.graph.output(made[0] if len(made) == 1 else tuple(made))
+            part.graph.output(made[0] if is_single else tuple(made))
         self._modules[part.submod_name] = GraphModule(part.targets, part.graph)
         arguments = tuple(self._values[node] for node in part.inputs)
         call = self._graph.call_module(part.submod_name, arguments)
-        if len(outputs) == 1:
+        if is_single:
             self._values[outputs[0]] = call
             return
         for place, node in enumerate(outputs):

@@ -41,21 +41,13 @@ _HOOKS = {
 def _dictionary(kind: str) -> Any:
     """The attribute of a module that is its dictionary of one kind of members."""
 
-    def get(self: Members) -> dict[str, Any]:
-        try:
-            return own_dict(self)[kind]
-        except KeyError:
-            raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{kind}'"
-            ) from None
-
     def set_(self: Members, members: dict[str, Any]) -> None:
         set_members(self, kind, members)
 
     def delete(self: Members) -> None:
         set_members(self, kind, ABSENT)
 
-    return property(get, set_, delete)
+    return property(_C._entry_reader(kind), set_, delete)
 
 
 class Members(Instance):
@@ -486,9 +478,9 @@ class Members(Instance):
             {'0': ReLU()}
         """
         seen = set()
-        for name, module in self._own(MODULES):
-            if module is not None and id(module) not in seen:
-                seen.add(id(module))
+        for name, module in list(self._modules.items()):
+            if module is not None and module not in seen:
+                seen.add(module)
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict as OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Self
 
 from rushlight import _later
@@ -44,7 +45,7 @@ class _Sequence(Module):
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._children_list())
+        return len(self._modules)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._children_list())
@@ -52,7 +53,8 @@ class _Sequence(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._part(index)
-        return self._children_list()[self._position(index, len(self))]
+        modules = self._modules
+        return next(islice(modules.values(), self._position(index, len(modules)), None))
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)

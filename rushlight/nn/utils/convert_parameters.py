@@ -33,7 +33,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Raises:
         TypeError: if vec is not a tensor.
-        ValueError: if the numbers of elements differ.
+        RuntimeError: if the numbers of elements differ.
 
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2))
@@ -46,7 +46,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     parameters = list(parameters)
     sizes = [parameter.numel() for parameter in parameters]
     if sum(sizes) != vec.numel():
-        raise ValueError(
+        raise RuntimeError(
             f"vector_to_parameters: vec has {vec.numel()} elements, but the parameters have "
             f"{sum(sizes)}."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 __all__ = ["WorkerInfo", "get_worker_info"]
@@ -37,6 +38,5 @@ def get_worker_info() -> WorkerInfo | None:
         >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Numbers(), 2, **options)]
         [[0, 2], [1, 3], [4], [5]]
     """
-    from rushlight.utils.data._utils import worker
-
-    return worker._worker_info
+    worker = sys.modules.get("rushlight.utils.data._utils.worker")  # which workers have imported
+    return worker and worker._worker_info

@@ -14,6 +14,7 @@ from rushlight import _C, Tensor
 from rushlight._op_overload import OpOverloadPacket
 
 _ops = _C.ops("vision.ops")
+_roi_maxima = _C.ops("core")["_roi_maxima"]
 
 
 def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
@@ -33,6 +34,14 @@ def roi_align(
     """vision.ops.roi_align of rois (R, 5)."""
     size = pooled_height, pooled_width
     return _ops["_roi_align"](input, rois, spatial_scale, *size, sampling_ratio, aligned)
+
+
+def roi_pool(
+    input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> tuple[Tensor, Tensor]:
+    """vision.ops.roi_pool of rois (R, 5), and where in its plane each maximum is, -1 for none."""
+    values, places = _roi_maxima(input, rois, spatial_scale, pooled_height, pooled_width)
+    return values, places.int()
 
 
 def ps_roi_align(
@@ -86,7 +95,7 @@ def _planes(result: Tensor) -> Tensor:
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     function.__name__: function
-    for function in (deform_conv2d, nms, ps_roi_align, ps_roi_pool, roi_align)
+    for function in (deform_conv2d, nms, ps_roi_align, ps_roi_pool, roi_align, roi_pool)
 }
 
 
