@@ -23,6 +23,7 @@ from rushlight.export.dynamic_shapes import (
 )
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature
+from rushlight.fx.graph_module import GraphModule
 
 if TYPE_CHECKING:
     from rushlight.export._files import FileLike
@@ -39,6 +40,7 @@ __all__ = [
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]
 
 
@@ -120,6 +122,30 @@ def export(
             raise
         program = record_program(mod, args, kwargs, refuse_read, fixed)
     return ExportedProgram(program, (args, dict(kwargs or {})))
+
+
+def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> GraphModule:
+    """Returns a module with the exported one's parameters at their paths.
+
+    What it does is one graph of its own, as that of program.module(): the modules at these paths
+    hold parameters and buffers and are not called.
+
+    Args:
+        module: the exported program.
+        flat_args_adapter: must be None.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+        >>> program = torch.export.export(net, (torch.ones(1, 2),))
+        >>> [name for name, _ in torch.export.unflatten(program).named_parameters()]
+        ['0.weight', '0.bias']
+    """
+    if flat_args_adapter is not None:
+        raise NotImplementedError(
+            "unflatten: flat_args_adapter is not supported. Call the module with arguments like "
+            "those of the export."
+        )
+    return module.module()
 
 
 def refuse_read(how: str, site: str) -> None:

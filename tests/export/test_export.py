@@ -487,3 +487,15 @@ def test_data_classes_are_arguments_and_results() -> None:
     assert isinstance(result, Pair) and (result.x.tolist(), result.y.tolist()) == ([6, 8], [1, 2])
     with pytest.raises(AssertionError, match="Only dataclasses can be registered"):
         torch.export.register_dataclass(int)
+
+
+def test_unflatten_keeps_paths_and_results() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 2)))
+    program = torch.export.export(net, (torch.randn(5, 3),))
+    module = torch.export.unflatten(program)
+    assert list(module.state_dict()) == list(net.state_dict())
+    assert module.get_parameter("2.0.weight") is net.get_parameter("2.0.weight")
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(module(x), net(x))
+    with pytest.raises(NotImplementedError, match="flat_args_adapter"):
+        torch.export.unflatten(program, object())
