@@ -487,3 +487,23 @@ def test_an_argument_chooses_one_of_two_functions() -> None:
         1,
     ]
     assert (dispatch.__module__, dispatch.__name__) == ("m", "f")
+
+
+@each(
+    "module, names, home",
+    [
+        ("_functorch.apis", "vmap grad grad_and_value", "func"),
+        ("_functorch.eager_transforms", "vjp jvp jacrev jacfwd hessian linearize", "func"),
+        ("_functorch.functional_call", "functional_call stack_module_state", "func"),
+        ("masked.maskedtensor", "MaskedTensor is_masked_tensor", "masked"),
+        ("masked.maskedtensor.core", "MaskedTensor is_masked_tensor", "masked"),
+        ("masked.maskedtensor.creation", "masked_tensor as_masked_tensor", "masked"),
+        ("utils.benchmark.utils.common", "Measurement TaskSpec", "utils.benchmark"),
+        ("utils.benchmark.utils.compare", "Compare", "utils.benchmark"),
+        ("utils.benchmark.utils.timer", "Timer", "utils.benchmark"),
+    ],
+)
+def test_names_are_where_pytorch_has_them(module: str, names: str, home: str) -> None:
+    there, here = (importlib.import_module(f"rushlight.{name}") for name in (module, home))
+    for name in names.split():
+        assert getattr(there, name) is getattr(here, name)
