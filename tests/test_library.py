@@ -476,3 +476,4 @@ def test_what_an_operator_writes_to_counts_a_write() -> None:
 def test_operators_have_their_short_names() -> None:
     torch.library.define("own_names::plain", "(Tensor x) -> Tensor")
     assert torch.ops.own_names.plain.default._opname == "plain"
+    assert repr(torch.ops.own_names) == "<namespace torch.ops.own_names>"
