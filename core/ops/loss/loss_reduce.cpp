@@ -30,8 +30,8 @@ void warn_of_broadcast(const Tensor& input, const Tensor& target) {
   std::ostringstream text;
   text << "Using a target size " << target.sizes() << " that is different to the input size "
        << input.sizes()
-       << ". This will likely lead to incorrect results due to broadcasting. Please ensure they have "
-          "the same size.";
+       << ". This will likely lead to incorrect results due to broadcasting. Please ensure they "
+          "have the same size.";
   warn_user(text.str());
 }
 
