@@ -8,6 +8,7 @@ import importlib
 import inspect
 import logging
 import pickle
+import subprocess
 import sys
 import warnings
 from typing import Any, get_type_hints
@@ -507,3 +508,13 @@ def test_names_are_where_pytorch_has_them(module: str, names: str, home: str) ->
     there, here = (importlib.import_module(f"rushlight.{name}") for name in (module, home))
     for name in names.split():
         assert getattr(there, name) is getattr(here, name)
+
+
+@each(
+    "module, name",
+    [("nn", "DataParallel"), ("backends", "cuda"), ("utils", "checkpoint"), ("fx", "passes"),
+     ("utils.data", "IterDataPipe"), ("", "compiler")],
+)  # fmt: skip
+def test_what_is_imported_later_is_listed_before(module: str, name: str) -> None:
+    program = f"import rushlight{module and '.'}{module} as m; assert {name!r} in dir(m)"
+    subprocess.run([sys.executable, "-c", program], check=True)
