@@ -16,7 +16,7 @@ def imports(
     names_in: Mapping[str, str] | None = None,
     package: str | None = None,
 ) -> Callable[[str], Any]:
-    """Makes the __getattr__ of a module that imports what it is asked for.
+    """Makes the __getattr__ of a module that imports what it is asked for, and lists it in dir().
 
     Args:
         module: its __name__.
@@ -43,4 +43,8 @@ def imports(
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[module]), *homes, *submodules})
+
+    vars(sys.modules[module])["__dir__"] = names
     return find

@@ -18,6 +18,7 @@ from rushlight.cuda import (
     memory_allocated,
     memory_reserved,
     memory_stats,
+    reset_accumulated_memory_stats,
     reset_peak_memory_stats,
     set_stream,
     synchronize,
@@ -28,6 +29,7 @@ from rushlight.cuda import set_device as set_device_index
 
 __all__ = [
     "current_accelerator",
+    "current_device_idx",
     "current_device_index",
     "current_stream",
     "device_count",
@@ -41,11 +43,16 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
+    "set_device_idx",
     "set_device_index",
     "set_stream",
     "synchronize",
 ]
+
+# The names of PyTorch's first version.
+current_device_idx, set_device_idx = current_device_index, set_device_index
 
 
 def current_accelerator(check_available: bool = False) -> _C.device | None:

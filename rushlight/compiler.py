@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from contextvars import ContextVar
 
-from rushlight import _C
+from rushlight import _C, Tensor, as_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +27,26 @@ __all__ = [
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
+    "keep_portable_guards_unsafe",
+    "keep_tensor_guards_unsafe",
     "list_backends",
+    "load_cache_artifacts",
     "nested_compile_region",
     "reset",
+    "save_cache_artifacts",
+    "set_default_backend",
+    "set_enable_guard_collectives",
     "set_stance",
+    "skip_all_guards_unsafe",
+    "skip_guard_on_all_nn_modules_unsafe",
+    "skip_guard_on_globals_unsafe",
+    "skip_guard_on_inbuilt_nn_modules_unsafe",
+    "substitute_in_graph",
+    "wrap_numpy",
 ]
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
@@ -71,11 +84,11 @@ def compile(
             with all its attributes. Without it, a decorator is returned.
         fullgraph: with a back end of your own, a program that decides by elements, so that it has
             no graph, raises instead of running as it is.
-        backend: "inductor", the same as None; "eager" and "aot_eager" run the program as it is; or
-            a function that gets a rushlight.fx.GraphModule and a list of example inputs and returns
-            what is called with such inputs. It is called once for every set of shapes, strides,
-            dtypes and other arguments. The graph has the ops of the program without its control
-            flow. Gradients are recorded when the graph runs, as ever.
+        backend: "inductor"; "eager" and "aot_eager" run the program as it is; or a function that
+            gets a rushlight.fx.GraphModule and a list of example inputs and returns what is called
+            with such inputs. It is called once for every set of shapes, strides, dtypes and other
+            arguments. The graph has the ops of the program without its control flow. Gradients are
+            recorded when the graph runs, as ever. None stands for the default, which is "inductor".
         disable: return the model as it is.
         dynamic, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted for
             PyTorch's sake.
@@ -119,9 +132,13 @@ def compiled_call(
     function: Callable[..., Any], backend: str | Callable[..., Any] | None, fullgraph: bool
 ) -> Callable[..., Any]:
     """Returns what calls a function or module by a back end."""
-    from rushlight._dynamo.backends.registry import lookup_backend, run_as_it_is
+    from rushlight._dynamo.backends.registry import (
+        get_default_backend,
+        lookup_backend,
+        run_as_it_is,
+    )
 
-    back_end = lookup_backend(backend or "inductor")
+    back_end = lookup_backend(backend or get_default_backend())
     if back_end is None:
         compiled = _fused(function)
     elif back_end is run_as_it_is:
@@ -212,6 +229,33 @@ def list_backends(exclude_tags: Iterable[str] = ("debug", "experimental")) -> li
     return list_backends(exclude_tags)
 
 
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Sets the back end of what is compiled from now on without naming one.
+
+    Args:
+        backend: its name or function; None for "inductor".
+
+    Raises:
+        InvalidBackend: if there is none of this name.
+
+    Example:
+        >>> torch.compiler.set_default_backend("eager")
+        >>> torch.compiler.get_default_backend()
+        'eager'
+        >>> torch.compiler.set_default_backend(None)
+    """
+    from rushlight._dynamo.backends.registry import set_default_backend
+
+    set_default_backend(backend)
+
+
+def get_default_backend() -> str | Callable[..., Any]:
+    """Returns the back end of what is compiled without naming one."""
+    from rushlight._dynamo.backends.registry import get_default_backend
+
+    return get_default_backend()
+
+
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Returns the function as it is; called without one, a decorator that does.
 
@@ -256,6 +300,56 @@ is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 
 def reset() -> None:
     """Changes nothing: a graph lives as long as the function that was compiled."""
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of tensors that runs one of NumPy arrays, without a gradient.
+
+    Example:
+        >>> torch.compiler.wrap_numpy(lambda array: array.clip(0, 1))(torch.tensor([2.0, 0.5]))
+        tensor([1.0000, 0.5000])
+    """
+    from numpy import ndarray
+
+    from rushlight.utils._pytree import tree_map
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map(
+            lambda leaf: leaf.numpy() if isinstance(leaf, Tensor) else leaf, (args, kwargs)
+        )
+        result = fn(*args, **kwargs)
+        return tree_map(lambda leaf: as_tensor(leaf) if isinstance(leaf, ndarray) else leaf, result)
+
+    return call
+
+
+def substitute_in_graph(original_fn: T, **options: Any) -> Callable[[T], T]:
+    """Returns a decorator that leaves a function as it is: programs run line by line."""
+    return allow_in_graph
+
+
+def skip_all_guards_unsafe(guard_entries: Iterable[Any], **options: Any) -> list[bool]:
+    """Returns False for each condition of a compiled program; here there are none to keep."""
+    return [False for _ in guard_entries]
+
+
+skip_guard_on_all_nn_modules_unsafe = skip_guard_on_inbuilt_nn_modules_unsafe = (
+    skip_guard_on_globals_unsafe
+) = keep_tensor_guards_unsafe = keep_portable_guards_unsafe = skip_all_guards_unsafe
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Changes nothing and returns False: processes have no compiled programs to agree on."""
+    return False
+
+
+def save_cache_artifacts() -> None:
+    """Returns None: nothing was compiled that would have to be kept."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """Returns None: nothing compiled is read."""
 
 
 def cudagraph_mark_step_begin() -> None:

@@ -37,6 +37,9 @@ class _OpNamespace:
             )
         return found
 
+    def __repr__(self) -> str:
+        return f"<namespace torch.ops.{self.name}>"
+
     def __dir__(self) -> list[str]:
         from rushlight.library._operator import operators
 

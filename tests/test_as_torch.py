@@ -226,10 +226,10 @@ def test_settings_of_the_compiler_are_kept(tmp_path: Path) -> None:
         from torch._dynamo.testing import CompileCounter
 
         torch._dynamo.config.suppress_errors = True
-        with torch._dynamo.config.patch(suppress_errors=False, cache_size_limit=3):
+        with torch._dynamo.config.patch(suppress_errors=False, inline_inbuilt=3):
             print(torch._dynamo.config.suppress_errors)
         config = torch._dynamo.config
-        print(config.suppress_errors, hasattr(config, "cache_size_limit"))
+        print(config.suppress_errors, hasattr(config, "inline_inbuilt"))
 
         import torch._dynamo.config
         import torch._inductor.config

@@ -26,8 +26,10 @@ def test_code_blocks_run(path: Path, tmp_path: Path) -> None:
         code += "\n" * (text.count("\n", 0, block.start(1)) - code.count("\n")) + block[1]
     program = tmp_path / f"{path.stem}.py"
     program.write_text(code)
+    # More workers than cores are worth a warning, but not a mistake of the document.
+    warnings = ("-W", "error", "-W", "ignore:This DataLoader will create")
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(program)],
+        [sys.executable, *warnings, str(program)],
         cwd=tmp_path,  # blocks may save files
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -471,3 +471,9 @@ def test_what_an_operator_writes_to_counts_a_write() -> None:
     with torch.inference_mode():
         clear(y, [torch.ones(2)])
     clear(y, [torch.inference_mode()(torch.ones)(2)])
+
+
+def test_operators_have_their_short_names() -> None:
+    torch.library.define("own_names::plain", "(Tensor x) -> Tensor")
+    assert torch.ops.own_names.plain.default._opname == "plain"
+    assert repr(torch.ops.own_names) == "<namespace torch.ops.own_names>"

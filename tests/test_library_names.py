@@ -8,6 +8,7 @@ import importlib
 import inspect
 import logging
 import pickle
+import subprocess
 import sys
 import warnings
 from typing import Any, get_type_hints
@@ -487,3 +488,33 @@ def test_an_argument_chooses_one_of_two_functions() -> None:
         1,
     ]
     assert (dispatch.__module__, dispatch.__name__) == ("m", "f")
+
+
+@each(
+    "module, names, home",
+    [
+        ("_functorch.apis", "vmap grad grad_and_value", "func"),
+        ("_functorch.eager_transforms", "vjp jvp jacrev jacfwd hessian linearize", "func"),
+        ("_functorch.functional_call", "functional_call stack_module_state", "func"),
+        ("masked.maskedtensor", "MaskedTensor is_masked_tensor", "masked"),
+        ("masked.maskedtensor.core", "MaskedTensor is_masked_tensor", "masked"),
+        ("masked.maskedtensor.creation", "masked_tensor as_masked_tensor", "masked"),
+        ("utils.benchmark.utils.common", "Measurement TaskSpec", "utils.benchmark"),
+        ("utils.benchmark.utils.compare", "Compare", "utils.benchmark"),
+        ("utils.benchmark.utils.timer", "Timer", "utils.benchmark"),
+    ],
+)
+def test_names_are_where_pytorch_has_them(module: str, names: str, home: str) -> None:
+    there, here = (importlib.import_module(f"rushlight.{name}") for name in (module, home))
+    for name in names.split():
+        assert getattr(there, name) is getattr(here, name)
+
+
+@each(
+    "module, name",
+    [("nn", "DataParallel"), ("backends", "cuda"), ("utils", "checkpoint"), ("fx", "passes"),
+     ("utils.data", "IterDataPipe"), ("", "compiler")],
+)  # fmt: skip
+def test_what_is_imported_later_is_listed_before(module: str, name: str) -> None:
+    program = f"import rushlight{module and '.'}{module} as m; assert {name!r} in dir(m)"
+    subprocess.run([sys.executable, "-c", program], check=True)

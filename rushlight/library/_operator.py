@@ -49,7 +49,7 @@ class Operator:
         self._schema = replace(schema, name=qualname)
         self.namespace = namespace
         self._overloadname = "default"
-        self.__name__ = self.__qualname__ = name
+        self.__name__ = self.__qualname__ = self._opname = name
         self.__module__ = f"rushlight.ops.{namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.fake: Callable[..., Any] | None = None

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from rushlight.masked._masked_tensor import (
-    MaskedTensor,
-    as_masked_tensor,
-    is_masked_tensor,
-    masked_tensor,
-)
 from rushlight.masked._reductions import (
     amax,
     amin,
@@ -28,6 +22,12 @@ from rushlight.masked._reductions import (
     std,
     sum,
     var,
+)
+from rushlight.masked.maskedtensor.core import (
+    MaskedTensor,
+    as_masked_tensor,
+    is_masked_tensor,
+    masked_tensor,
 )
 
 __all__ = [

@@ -51,7 +51,7 @@ _IDENTITIES: dict[str, float] = {
 
 def _filled(op: str, name: str, input: Tensor, mask: Tensor | None) -> Tensor:
     """The tensor with the identity of an op where the mask leaves elements out."""
-    from rushlight.masked._masked_tensor import MaskedTensor
+    from rushlight.masked.maskedtensor.core import MaskedTensor
 
     if isinstance(input, MaskedTensor):
         input, mask = input.get_data(), input.get_mask()
@@ -246,7 +246,7 @@ def _count(
 
 def _kept(input: Tensor, mask: Tensor | None) -> Tensor | None:
     """The mask that counts: a MaskedTensor's own."""
-    from rushlight.masked._masked_tensor import MaskedTensor
+    from rushlight.masked.maskedtensor.core import MaskedTensor
 
     return input.get_mask() if isinstance(input, MaskedTensor) else mask
 

@@ -132,21 +132,25 @@ class FusedOptimizer(Optimizer):
         for group in self.param_groups:
             params = [param for param in group["params"] if param.grad is not None]
             grads = [param.grad for param in params]
-            if True in [grad.is_sparse for grad in grads]:
-                params, grads = self._without_sparse(group, params, grads)
-            if not params:
-                continue
-            if group.get("fused") and params[0].is_meta:
-                raise RuntimeError(
-                    f"{type(self).__name__}: `fused=True` requires all the params to be floating "
-                    "point Tensors of supported devices, but they are on meta. Give the module "
-                    "memory by to_empty."
-                )
-            if group.get("differentiable"):
-                with rl.enable_grad():
-                    self._step_recorded(group, params, grads)
-            else:
-                self._step_dense(group, params, grads)
+            self._step_with(group, params, grads)
+
+    def _step_with(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
+        """Takes the step of parameters of a group along some gradients."""
+        if True in [grad.is_sparse for grad in grads]:
+            params, grads = self._without_sparse(group, params, grads)
+        if not params:
+            return
+        if group.get("fused") and params[0].is_meta:
+            raise RuntimeError(
+                f"{type(self).__name__}: `fused=True` requires all the params to be floating "
+                "point Tensors of supported devices, but they are on meta. Give the module "
+                "memory by to_empty."
+            )
+        if group.get("differentiable"):
+            with rl.enable_grad():
+                self._step_recorded(group, params, grads)
+        else:
+            self._step_dense(group, params, grads)
 
     def _step_recorded(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
         """Takes a step that backward goes through: into options, too, if the class has ops for it,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 from rushlight.optim.optimizer import ParamsT
@@ -107,3 +107,6 @@ class Adadelta(FusedOptimizer):
             group["maximize"],
             group["differentiable"],
         )
+
+
+__getattr__ = _later.imports(__name__, (), {"_functional": "adadelta"}, "rushlight.optim")

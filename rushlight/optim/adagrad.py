@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 from rushlight.optim._sparse import values_at, with_values
@@ -136,3 +136,6 @@ class Adagrad(FusedOptimizer):
         state["sum"].add_(with_values(grad, values * values))
         root = values_at(state["sum"], grad).sqrt_().add_(group["eps"])
         param.add_(with_values(grad, values / root), alpha=-rate)
+
+
+__getattr__ = _later.imports(__name__, (), {"_functional": "adagrad"}, "rushlight.optim")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps, stored
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 from rushlight.optim.optimizer import ParamsT
@@ -110,3 +110,6 @@ class ASGD(FusedOptimizer):
         mu = stored(1 / max(1, step - group["t0"]))
         for state in states:
             state["eta"], state["mu"] = eta, mu
+
+
+__getattr__ = _later.imports(__name__, (), {"_functional": "asgd"}, "rushlight.optim")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.optim._fused import FusedOptimizer, decayed, entries, moments, no_steps, stored
 from rushlight.optim._options import (
     check_at_least_zero,
@@ -150,3 +150,6 @@ class NAdam(FusedOptimizer):
         product = state["mu_product"] = state["mu_product"] * mu
         toward = (1 - mu) / (1 - product) * grad + mu_next / (1 - product * mu_next) * mean
         param.sub_(lr * toward / spread)
+
+
+__getattr__ = _later.imports(__name__, (), {"_functional": "nadam"}, "rushlight.optim")

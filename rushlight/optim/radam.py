@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import (
     check_at_least_zero,
@@ -122,3 +122,6 @@ class RAdam(FusedOptimizer):
             float(states[0]["step"]),
             group["differentiable"],
         )
+
+
+__getattr__ = _later.imports(__name__, (), {"_functional": "radam"}, "rushlight.optim")

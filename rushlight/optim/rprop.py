@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_implementation, check_lr
 from rushlight.optim.optimizer import ParamsT
@@ -111,3 +111,6 @@ class Rprop(FusedOptimizer):
             group["maximize"],
             group["differentiable"],
         )
+
+
+__getattr__ = _later.imports(__name__, (), {"_functional": "rprop"}, "rushlight.optim")

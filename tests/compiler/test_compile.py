@@ -482,3 +482,33 @@ def test_explain_says_why_there_is_no_graph() -> None:
     assert "reads elements of a tensor" in str(report)
     whole = torch._dynamo.explain(nn.Linear(2, 3))(torch.ones(1, 2))
     assert str(whole).startswith("Graph Count: 1\nGraph Break Count: 0\nOp Count: 1\n")
+
+
+def test_the_default_back_end() -> None:
+    counter = CompileCounter()
+    torch.compiler.set_default_backend(counter)
+    try:
+        assert torch.compiler.get_default_backend() is counter
+        torch.compile(lambda x: x + 1)(torch.ones(1))
+    finally:
+        torch.compiler.set_default_backend(None)
+    assert counter.frame_count == 1 and torch.compiler.get_default_backend() == "inductor"
+    with pytest.raises(torch._dynamo.exc.InvalidBackend):
+        torch.compiler.set_default_backend("nope")
+
+
+def test_numpy_functions_of_tensors() -> None:
+    double = torch.compiler.wrap_numpy(lambda pair, scale: {"sum": sum(pair) * scale, "n": 2})
+    found = double([torch.ones(2), torch.zeros(2)], scale=3)
+    assert found["sum"].tolist() == [3, 3] and found["n"] == 2
+
+
+def test_what_is_said_about_guards_and_caches_changes_nothing() -> None:
+    assert torch.compiler.skip_guard_on_globals_unsafe([1, 2]) == [False, False]
+    assert torch.compiler.keep_tensor_guards_unsafe([1], keep_parameters=True) == [False]
+    assert torch.compiler.substitute_in_graph(max)(min) is min
+    assert not torch.compiler.set_enable_guard_collectives(True)
+    torch.compiler.load_cache_artifacts(torch.compiler.save_cache_artifacts() or b"")
+    config = torch._dynamo.config
+    with config.patch(cache_size_limit=max(config.cache_size_limit, 64)):
+        assert config.cache_size_limit == 64

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import pickle
 from collections.abc import Callable, Iterator
@@ -21,7 +23,7 @@ from rushlight.distributed.tensor import (
     distribute_tensor,
 )
 from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
-from rushlight.distributed.tensor.debug import CommDebugMode
+from rushlight.distributed.tensor.debug import CommDebugMode, visualize_sharding
 from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 from rushlight.distributed.tensor.placement_types import _StridedShard
 
@@ -391,6 +393,37 @@ def counts(mesh: Any) -> None:
     assert comm.get_total_counts() == 4 and found[names.wait_tensor] == 0
 
 
+def tables(mesh: Any) -> None:
+    """Of rows over the last dim of the mesh, and columns over the one before."""
+    placements = [Shard(1), Shard(0)][-mesh.ndim :]
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        visualize_sharding(distribute_tensor(torch.ones(7, 5), mesh, placements), "x")
+    rows = {2: ["Row 0-3", "Row 4-6"], 4: ["Row 0-1", "Row 2-3", "Row 4-5", "Row 6-6"]}
+    if dist.get_rank():
+        assert not text.getvalue()
+    elif mesh.ndim == 1:
+        size = mesh.size()
+        expected = ["         Col 0-4", "-------  -------"]
+        expected += [f"{row}  cpu:{rank}" for rank, row in enumerate(rows[size])]
+        assert text.getvalue().splitlines() == ["x", *expected]
+    else:
+        assert text.getvalue().splitlines() == [
+            "x",
+            "         Col 0-2  Col 3-4",
+            "-------  -------  -------",
+            "Row 0-3  cpu:0    cpu:2",
+            "Row 4-6  cpu:1    cpu:3",
+        ]
+    cube = distribute_tensor(torch.ones(2, 2, 2), mesh, [Replicate()] * mesh.ndim)
+    assert "supports only 1D or 2D" in raised(RuntimeError, visualize_sharding, cube)
+    row = cube[0, 0]
+    with contextlib.redirect_stdout(text):
+        visualize_sharding(row)
+    everyone = ",".join(map(str, range(dist.get_world_size())))
+    assert dist.get_rank() or text.getvalue().endswith(f"Row 0-1  cpu:{everyone}\n")
+
+
 def places_of_parts(mesh: Any) -> None:
     whole = torch.arange(35).view(7, 5)
     for placements in layouts(mesh, 2, partial=False):
@@ -438,6 +471,7 @@ def functions_of_parts(mesh: Any) -> None:
 
 EVERYTHING = [
     places_of_parts,
+    tables,
     moves,
     ops,
     kept_apart,

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,13 @@ from distributed.replicas import TINY, build, gradients, parts_of_batch
 import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import nn
-from rushlight.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
+from rushlight.distributed.algorithms.ddp_comm_hooks import (
+    DDPCommHookType,
+    debugging_hooks,
+    default_hooks,
+    quantization_hooks,
+    register_ddp_comm_hook,
+)
 from rushlight.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local_sgd
 from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
@@ -67,6 +74,8 @@ def check_hook(hook: Any, tolerance: float) -> None:
         (default_hooks.bf16_compress_hook, 2e-2),
         (default_hooks.fp16_compress_wrapper, 2e-3),
         (default_hooks.bf16_compress_wrapper, 2e-2),
+        (quantization_hooks.quantization_pertensor_hook, 2e-2),
+        (quantization_hooks.quantization_perchannel_hook, 2e-2),
     ],
 )
 def test_hooks_average(two_ranks: RankPool, hook: Any, tolerance: float) -> None:
@@ -74,8 +83,35 @@ def test_hooks_average(two_ranks: RankPool, hook: Any, tolerance: float) -> None
 
 
 def check_named_hook(name: str, tolerance: float) -> None:
-    hook = getattr(default_hooks, name)
+    hook = getattr(quantization_hooks if "quantization" in name else default_hooks, name)
     check_hook(hook(default_hooks.allreduce_hook) if "wrapper" in name else hook, tolerance)
+
+
+def check_rounding() -> None:
+    """By rows of three, of which the last is filled up; a row of zeros stays zero."""
+    rows = [torch.tensor([3.0, -1.5, 0.0, 0.0, 0.0, 0.0, 510.0]), torch.full((7,), 2.0)]
+    rows[1][3:6] = 0
+    bucket: Any = SimpleNamespace(buffer=lambda: rows[dist.get_rank()])
+    future = quantization_hooks.quantization_perchannel_hook(None, bucket, bucket_size=3)
+    average = future.wait()
+    torch.testing.assert_close(average, torch.stack(rows).mean(0), atol=0.02, rtol=1e-6)
+    assert average[3:6].tolist() == [0, 0, 0]
+
+
+def test_bytes_have_a_scale_for_each_row(two_ranks: RankPool) -> None:
+    two_ranks.run(check_rounding)
+
+
+def check_hooks_by_name() -> None:
+    for kind in DDPCommHookType:
+        model = DistributedDataParallel(build(), bucket_cap_mb=TINY)
+        register_ddp_comm_hook(kind, model)
+        model(torch.ones(2, 4)).sum().backward()
+        assert all(param.grad is not None for param in model.parameters()), kind
+
+
+def test_hooks_are_registered_by_name(two_ranks: RankPool) -> None:
+    two_ranks.run(check_hooks_by_name)
 
 
 def check_buckets() -> None:

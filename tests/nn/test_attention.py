@@ -446,3 +446,27 @@ def test_causal_layers_do_not_see_the_future() -> None:
     x[3:] += 1
     assert torch.equal(encoder(x, mask, is_causal=True)[:3], before[:3])
     np.testing.assert_allclose(encoder(x, mask, is_causal=False)[:3].tolist(), before[:3].tolist())
+
+
+def test_registered_kernels_are_put_in_place_and_taken_away() -> None:
+    attention, calls = torch.nn.attention, []
+
+    class Handle:
+        def remove(self) -> None:
+            calls.append("removed")
+
+    def register() -> Handle:
+        calls.append("registered")
+        return Handle()
+
+    attention.register_flash_attention_impl("mine", register_fn=register)
+    try:
+        assert attention.list_flash_attention_impls() == ["mine"]
+        attention.activate_flash_attention_impl("mine")
+        assert attention.current_flash_attention_impl() == "mine"
+        with pytest.raises(ValueError, match="Unknown flash attention impl 'FA9'"):
+            attention.activate_flash_attention_impl("FA9")
+        assert attention.current_flash_attention_impl() is None
+        assert calls == ["registered", "removed"]
+    finally:
+        del attention._implementations["mine"]

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from grouping import each
 from scipy import special
 
 import rushlight as torch
@@ -207,3 +208,16 @@ def test_multilabel_margin_loss_inside_vmap() -> None:
     together = torch.vmap(torch.func.grad(loss))(x, y)
     for sample, target, grad in zip(x, y, together, strict=True):
         assert torch.allclose(torch.func.grad(loss)(sample, target), grad)
+
+
+@each("loss", [nn.CrossEntropyLoss, nn.MSELoss, nn.BCELoss, nn.SoftMarginLoss])
+def test_a_loss_made_of_tensors_says_how_it_is_called(loss: type[nn.Module]) -> None:
+    message = f"{loss.__name__}: size_average is a tensor.*{loss.__name__}\\(\\)\\(input, target\\)"
+    weight = [torch.ones(2)] if issubclass(loss, nn.modules.loss._WeightedLoss) else []
+    with pytest.raises(RuntimeError, match=message):
+        loss(*weight, torch.ones(2, 3))
+
+
+def test_broadcast_targets_warn_with_their_sizes() -> None:
+    with pytest.warns(UserWarning, match=r"target size \(2,\) that .* input size \(2, 1\)\. This"):
+        F.mse_loss(torch.ones(2, 1), torch.ones(2))

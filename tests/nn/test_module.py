@@ -743,3 +743,16 @@ def test_errors_name_methods_after_the_class_that_users_know() -> None:
 def test_a_module_is_converted_in_place() -> None:
     with pytest.raises(RuntimeError, match="does not accept copy"):
         nn.Linear(1, 1).to("cpu", copy=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+@each("name", sorted(name for name in dir(nn) if name[0].isupper()))
+def test_layers_name_themselves_where_arguments_are_missing(name: str) -> None:
+    layer = getattr(nn, name)
+    if isinstance(layer, type) and issubclass(layer, nn.Module):
+        message = ""
+        try:
+            layer()
+        except TypeError as error:
+            message = str(error)
+        assert not message.startswith("_"), message

@@ -1,5 +1,6 @@
 """The steps of optimizers as functions: they do what the classes do."""
 
+import importlib
 from typing import Any
 
 import pytest
@@ -77,3 +78,62 @@ def test_what_functions_do_not_take_is_refused() -> None:
         adam(one, one, one, one, [], [1], **options)  # pyright: ignore[reportArgumentType]
     with pytest.raises(NotImplementedError, match="grad_scale and found_inf"):
         adam(one, one, one, one, [], one, found_inf=torch.ones(1), **options)
+
+
+@each(
+    "name, entries, options, changed",
+    [
+        ("Adadelta", ["square_avg", "acc_delta"], {"rho": 0.8, "eps": 1e-6}, {}),
+        ("Adagrad", ["sum"], {"lr_decay": 0.1, "eps": 1e-9}, {}),
+        ("Adamax", ["exp_avg", "exp_inf"], {"eps": 1e-8}, {"betas": (0.8, 0.9)}),
+        ("ASGD", ["ax", "mu", "eta"], {"lambd": 0.1, "alpha": 0.6, "t0": 1.0}, {}),
+        (
+            *("NAdam", ["exp_avg", "exp_avg_sq", "mu_product"]),
+            *({"eps": 1e-8, "momentum_decay": 0.1}, {"betas": (0.8, 0.9)}),
+        ),
+        ("RAdam", ["exp_avg", "exp_avg_sq"], {"eps": 1e-8}, {"betas": (0.8, 0.9)}),
+        (
+            *("RMSprop", ["square_avg", "grad_avg", "momentum_buffer"]),
+            *({"alpha": 0.9, "eps": 1e-8, "momentum": 0.5, "centered": True}, {}),
+        ),
+        ("Rprop", ["prev", "step_size"], {}, {"etas": (0.5, 1.2), "step_sizes": (1e-6, 50)}),
+    ],
+)
+def test_other_steps(
+    name: str, entries: list[str], options: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    module = importlib.import_module(f"rushlight.optim.{name.lower()}")
+    start = {"mu": 1.0, "eta": 0.1, "mu_product": 1.0}
+    params = [torch.ones(3, requires_grad=True), torch.full((2,), 2.0, requires_grad=True)]
+    state: list[list[torch.Tensor]] = [
+        [
+            torch.tensor(start[entry])
+            if entry in start
+            else torch.full_like(p.detach(), 0.1 if entry == "step_size" else 0)
+            for p in params
+        ]
+        for entry in entries
+    ]
+    counts = [torch.zeros(()) for _ in params]
+    decay = {} if name == "Rprop" else {"lr": 0.1, "weight_decay": 0.1}
+    separate = dict(zip(("beta1", "beta2"), changed.get("betas", ()), strict=False))
+    separate.update(zip(("etaminus", "etaplus"), changed.get("etas", ()), strict=False))
+    sizes = ("step_size_min", "step_size_max")
+    separate.update(zip(sizes, changed.get("step_sizes", ()), strict=False))
+    for step in range(3):
+        used = params[: 1 + step]
+        grads = torch.autograd.grad(losses(params, step).sum(), used)
+        with torch.no_grad():
+            getattr(module, name.lower())(
+                used, grads, *(each[: 1 + step] for each in state), counts[: 1 + step],
+                maximize=True, **decay, **options, **separate,
+            )  # fmt: skip
+    optimizer = getattr(torch.optim, name)
+    same = {"lr": 0.1, **decay, **options, **changed, "maximize": True}
+    assert [p.tolist() for p in params] == by_class(optimizer, **same)
+    assert [float(count) for count in counts] == [3, 2]
+    if name == "NAdam":
+        assert all(0 < float(product) < 1 for product in state[2])
+    one = [[torch.ones(1)]] * (2 + len(entries))
+    with pytest.raises(RuntimeError, match=f"{name.lower()}: API has changed"):
+        getattr(module, name.lower())(*one, [1], maximize=True, **decay, **options, **separate)

@@ -28,9 +28,9 @@ void warn_of_broadcast(const Tensor& input, const Tensor& target) {
   if (target.sizes() == input.sizes() || !warn_user) [[likely]]
     return;
   std::ostringstream text;
-  text << "Using a target size (" << target.sizes() << ") that is different to the input size ("
+  text << "Using a target size " << target.sizes() << " that is different to the input size "
        << input.sizes()
-       << "). This will likely lead to incorrect results due to broadcasting. Please ensure they "
+       << ". This will likely lead to incorrect results due to broadcasting. Please ensure they "
           "have the same size.";
   warn_user(text.str());
 }

@@ -26,6 +26,7 @@ _back_ends: dict[str, BackEnd | None] = {
     **dict.fromkeys(_DEBUGGING, run_as_it_is),
 }
 _tags: dict[str, tuple[str, ...]] = dict.fromkeys(_DEBUGGING, ("debug",))
+_default: str | BackEnd = "inductor"
 
 
 def register_backend(
@@ -61,6 +62,18 @@ def lookup_backend(backend: str | BackEnd) -> BackEnd | None:
     if backend not in _back_ends:
         raise InvalidBackend(backend)
     return _back_ends[backend]
+
+
+def set_default_backend(backend: str | BackEnd | None) -> None:
+    """Sets what get_default_backend returns."""
+    global _default
+    lookup_backend(backend or "inductor")
+    _default = backend or "inductor"
+
+
+def get_default_backend() -> str | BackEnd:
+    """Returns the back end of programs that name none."""
+    return _default
 
 
 def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:

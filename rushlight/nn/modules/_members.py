@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight import _C, Tensor
@@ -50,6 +51,15 @@ def _dictionary(kind: str) -> Any:
     return property(_C._entry_reader(kind), set_, delete)
 
 
+def _renamed(function: Any, name: str) -> Any:
+    """A copy of a function under the name that Python says where arguments are missing."""
+    parts = (function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    copy = FunctionType(*parts, function.__closure__)
+    copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
+    copy.__doc__, copy.__module__, copy.__qualname__ = function.__doc__, function.__module__, name
+    return copy
+
+
 class Members(Instance):
     """The part of nn.Module that registers members and walks them."""
 
@@ -82,6 +92,10 @@ class Members(Instance):
         else:
             cls._has_copies = True
             _C._read_attributes_directly(cls)
+        init = cls.__init__
+        is_private = init.__qualname__.startswith("_") and not cls.__name__.startswith("_")
+        if is_private and cls.__module__.startswith("rushlight.nn.modules."):
+            cls.__init__ = _renamed(init, f"{cls.__name__}.__init__")
 
     # Not asked where Python finds members by itself, see Note [Members].
     def __getattr__(self, name: str) -> Any:

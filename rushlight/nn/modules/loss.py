@@ -40,6 +40,12 @@ class _Loss(Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
+        if isinstance(size_average, Tensor):
+            name = type(self).__name__
+            raise RuntimeError(
+                f"{name}: size_average is a tensor. {name}(...) makes the loss, which takes "
+                f"tensors when it is called. Write {name}()(input, target)."
+            )
         if size_average is not None or reduce is not None:
             reduction = _Reduction.legacy_get_string(size_average, reduce)
         self.reduction = reduction

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.utils.benchmark._compare import Colorize, Compare
-from rushlight.utils.benchmark._measurement import (
+from rushlight.utils.benchmark.utils.common import (
     Measurement,
     TaskSpec,
     ordered_unique,
@@ -12,7 +11,8 @@ from rushlight.utils.benchmark._measurement import (
     trim_sigfig,
     unit_to_english,
 )
-from rushlight.utils.benchmark._timer import Timer, timer
+from rushlight.utils.benchmark.utils.compare import Colorize, Compare
+from rushlight.utils.benchmark.utils.timer import Timer, timer
 
 __all__ = [
     "Colorize",

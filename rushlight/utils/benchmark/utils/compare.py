@@ -6,7 +6,7 @@ import enum
 import math
 from collections.abc import Iterable
 
-from rushlight.utils.benchmark._measurement import (
+from rushlight.utils.benchmark.utils.common import (
     Measurement,
     ordered_unique,
     select_unit,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import rushlight as rl
-from rushlight.utils.benchmark._measurement import Measurement, TaskSpec, set_torch_threads
+from rushlight.utils.benchmark.utils.common import Measurement, TaskSpec, set_torch_threads
 
 __all__ = ["Timer", "timer"]
 

@@ -1,0 +1,1 @@
+"""torch.ao.ns: what quantization changes in numbers."""

@@ -1,0 +1,1 @@
+"""The part of torch.ao.ns for results of networks."""

@@ -1,0 +1,1 @@
+"""The parts of benchmark, where PyTorch has them."""
