@@ -449,7 +449,8 @@ constexpr void add_half_loops(PointwiseLoops& loops) {
     loops.halves[0] = &HalfLoop<F, Half>::run;
     loops.halves[1] = &HalfLoop<F, BFloat16>::run;
 #else
-    loops.halves[1] = &Loop<F, float, -1, BFloat16>::run;
+    if constexpr (!calls_any(F::text, kVectorFunctions))
+      loops.halves[1] = &Loop<F, float, -1, BFloat16>::run;
 #endif
   }
 }

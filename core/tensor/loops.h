@@ -170,11 +170,13 @@ consteval bool is_narrow(const char* text) {
          !(sums && compares);
 }
 
-// Whether a formula takes no longer than the conversion of halves, which have loops of their own
-// for it: they compute in float.
+// Whether halves have loops of their own, which compute in float: those of formulas that take no
+// longer than the conversion, and of some that are a few vector instructions more.
+inline constexpr const char* kHalfFunctions =
+    "(sqrt)(rsqrt)(reciprocal)(floor)(ceil)(trunc)(round)(isinf)(isfinite)(exp)(exp2)(sigmoid)(tanh)"
+    "(erf)(normal_cdf)(sin)(cos)";
 consteval bool suits_halves(const char* text) {
-  return count_calls(text, kCheapFunctions, false) ==
-         count_calls(text, "(sqrt)(rsqrt)(reciprocal)(floor)(ceil)(trunc)(round)", true);
+  return count_calls(text, kCheapFunctions, false) == count_calls(text, kHalfFunctions, true);
 }
 // Whether it does no more than choose between operands by a mask and move signs, for which halves
 // are not even converted.
