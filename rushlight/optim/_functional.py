@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight import Tensor
 from rushlight.optim._fused import FusedOptimizer
-from rushlight.optim._options import refuse_scaling
+from rushlight.optim._options import check_counts, refuse_scaling
 from rushlight.optim.adadelta import Adadelta
 from rushlight.optim.adagrad import Adagrad
 from rushlight.optim.adamax import Adamax
@@ -51,11 +51,7 @@ def _take_step(
     """
     used = {name: values for name, values in state.items() if values}
     states = [dict(zip(used, values, strict=True)) for values in zip(*used.values(), strict=True)]
-    if not all(isinstance(state["step"], Tensor) for state in states):
-        raise RuntimeError(
-            f"{optimizer.__name__.lower()}: API has changed, `state_steps` argument must contain a "
-            "list of singleton tensors"
-        )
+    check_counts(optimizer.__name__.lower(), (state["step"] for state in states))
     for each in states:
         each.update((name, float(each[name])) for name in optimizer._numbers)
     stepper = optimizer.__new__(optimizer)

@@ -91,3 +91,12 @@ def refuse_scaling(function: str, grad_scale: Any, found_inf: Any) -> None:
             f"{function}: grad_scale and found_inf are not supported by the function. Divide the "
             "gradients by the scale before, or use the optimizer's class with a GradScaler."
         )
+
+
+def check_counts(function: str, state_steps: Iterable[Any]) -> None:
+    """Checks that the counts of steps which a function is given are tensors."""
+    if not all(isinstance(step, Tensor) for step in state_steps):
+        raise RuntimeError(
+            f"{function}: API has changed, `state_steps` argument must contain a list of singleton "
+            "tensors"
+        )

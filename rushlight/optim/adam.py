@@ -13,6 +13,7 @@ from rushlight.optim._fused import FusedOptimizer, decayed, entries, moments, no
 from rushlight.optim._options import (
     check_at_least_zero,
     check_betas,
+    check_counts,
     check_implementation,
     check_lr,
     check_tensor_options,
@@ -239,10 +240,7 @@ def adam(
         [0.5, 0.5]
     """
     refuse_scaling("adam", grad_scale, found_inf)
-    if not all(isinstance(step, rl.Tensor) for step in state_steps):
-        raise RuntimeError(
-            "adam: API has changed, `state_steps` argument must contain a list of singleton tensors"
-        )
+    check_counts("adam", state_steps)
     alike: dict[float, list[int]] = {}
     for i, step in enumerate(state_steps):
         step += 1
