@@ -380,8 +380,9 @@ consteval bool keeps_digits(const char* text) {
 }
 
 #if RUSHLIGHT_ISA >= 3
-// The loop of a formula over halves, which converts one register of each operand at a time. The
-// vectorizer would choose between results bit by bit, once for each use of them in rounding.
+// The loop of a formula over halves, which converts one register of each operand at a time, or two
+// where bfloat16 is rounded. The vectorizer would choose between results bit by bit, once for each
+// use of them in rounding.
 template <class F, class Short>
 struct HalfLoop {
   using InFloat = Loop<F, float>;
