@@ -49,9 +49,15 @@ def _take_step(
         state: for each entry of a parameter's state those of all parameters; none if it is unused.
         options: those of the group.
     """
-    used = {name: values for name, values in state.items() if values}
+    function = optimizer.__name__.lower()
+    used = {name: values for name, values in state.items() if values or name == "step"}
+    for name, values in used.items():
+        if len(values) != len(params):
+            raise ValueError(
+                f"{function}: {len(values)} entries '{name}' for {len(params)} parameters"
+            )
     states = [dict(zip(used, values, strict=True)) for values in zip(*used.values(), strict=True)]
-    check_counts(optimizer.__name__.lower(), (state["step"] for state in states))
+    check_counts(function, (state["step"] for state in states))
     for each in states:
         each.update((name, float(each[name])) for name in optimizer._numbers)
     stepper = optimizer.__new__(optimizer)

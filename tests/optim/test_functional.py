@@ -137,3 +137,15 @@ def test_other_steps(
     one = [[torch.ones(1)]] * (2 + len(entries))
     with pytest.raises(RuntimeError, match=f"{name.lower()}: API has changed"):
         getattr(module, name.lower())(*one, [1], maximize=True, **decay, **options, **separate)
+
+
+def test_state_of_other_parameters_is_refused() -> None:
+    options: Any = {
+        "lr": 0.1, "alpha": 0.9, "eps": 1e-8, "weight_decay": 0, "momentum": 0, "centered": False,
+    }  # fmt: skip
+    one, param = [torch.ones(1)], torch.ones(1)
+    with pytest.raises(ValueError, match="rmsprop: 0 entries 'step' for 1 parameters"):
+        torch.optim.rmsprop.rmsprop([param], one, one, [], [], [], **options)
+    with pytest.raises(ValueError, match="rmsprop: 2 entries 'square_avg' for 1 parameters"):
+        torch.optim.rmsprop.rmsprop([param], one, one * 2, [], [], one, **options)
+    assert param == 1
