@@ -85,7 +85,8 @@ KeyBounds RowSorter::take_all(const void* row, int64_t length) {
   return dtype_size(dtype_) > 4 ? take(Tag<uint64_t>{}) : take(Tag<uint32_t>{});
 }
 
-// Collects those of the first n elements that are not behind the best of `keep` groups.
+// Collects those of the first n elements that are not behind the best of `keep` groups. Where
+// many groups have the same best, of its elements only as many as are wanted.
 template <class Key>
 void RowSorter::take_groups(const void* row, int64_t n, int64_t keep) {
   Key keys[kPart], best[kPart], limit = Key(-1);
@@ -98,12 +99,17 @@ void RowSorter::take_groups(const void* row, int64_t n, int64_t keep) {
     std::nth_element(keys_.begin(), keys_.begin() + keep - 1, keys_.end());
     limit = Key(keys_[size_t(keep - 1)]);
   }
+  const bool tied = limit == Key(-1) || std::count(best, best + groups, limit) > keep;
+  const Key end = tied ? limit : limit + 1;
   taken_.clear();
   for (int64_t g = 0; g < groups; ++g) {
-    if (best[g] > limit) continue;
+    if (best[g] >= end) continue;
     for (int64_t k = g; k < n; k += groups)
-      if (keys[k] <= limit) taken_.push_back({keys[k], k});
+      if (keys[k] < end) taken_.push_back({keys[k], k});
   }
+  if (tied)
+    for (int64_t k = 0; k < n && int64_t(taken_.size()) < keep; ++k)
+      if (keys[k] == limit) taken_.push_back({limit, k});
 }
 
 // Collects what is better than the worst of the best so far, of which there are about `keep`.
