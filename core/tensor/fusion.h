@@ -7,7 +7,7 @@
 // a tensor whose storage is deferred: it has a DeferredOp in place of memory. Tensor::data(), on
 // the way to any other op, to NumPy or to print(), settles it: the formula and the deferred ones it
 // reads, as far back as they go, become one program that runs on tiles of the L1 cache. The loops
-// are those that would have run, or do two operations of arithmetic at once, so every bit of the
+// are those that would have run, or do a chain of arithmetic at once, so every bit of the
 // result is the same. A conversion to another dtype is a formula, too.
 //
 // A reduction of what is deferred is deferred as well, and always ends a chain: it runs the program

@@ -21,6 +21,7 @@ std::optional<Arithmetic> arithmetic_of(const DeferredOp& op) {
   std::string_view text = call.formula->expression;
   if (text == "input * other" || text == "g * conj(other)" || text == "g * conj(input)")
     return Arithmetic::multiply;
+  if (text == "input / other") return Arithmetic::divide;
   bool adds = text == "input + other * alpha";
   if (!adds && text != "input - other * alpha") return {};
   const void* alpha = op.scalars;
@@ -109,16 +110,16 @@ void FusionGroup::compile(DeferredOp& member) {
   Step step;
   step.loop = call.kernel.run;
   if (!step.loop) step.cast = cast_loop(call.compute, call.result);
-  step.arithmetic = arithmetic_of(member);
+  if (auto how = arithmetic_of(member)) step.chain = {1, {{*how}}};
   step.scalars = member.scalars;
-  step.input_count = member.operand_count;
+  step.inputs.resize(size_t(member.operand_count));
   const TileOperand* number = nullptr;
   int numbers = 0;
-  for (int k = 0; k < step.input_count; ++k) {
+  for (int k = 0; k < member.operand_count; ++k) {
     const TileOperand& operand = member.operands[k];
     if (DeferredOp* read = operand.tensor->storage()->deferred())
-      step.inputs[k] = value_as(*read, operand.kernel_dtype);
-    else if (!is_number(operand)) step.inputs[k] = lane_of(operand);
+      step.inputs[size_t(k)] = value_as(*read, operand.kernel_dtype);
+    else if (!is_number(operand)) step.inputs[size_t(k)] = lane_of(operand);
     else ++numbers, number = &operand;
   }
   if (numbers) {
@@ -127,9 +128,9 @@ void FusionGroup::compile(DeferredOp& member) {
     PointwiseLoop repeating = k < kMaxRepeating ? call.kernel.repeating[k] : nullptr;
     if (numbers == 1 && repeating) step.loop = repeating;
     int64_t copies = step.loop == repeating ? 1 : TileProgram::kTile;
-    for (k = 0; k < step.input_count; ++k)
+    for (k = 0; k < member.operand_count; ++k)
       if (is_number(member.operands[k]))
-        step.inputs[k] = program_.add_number(member.operands[k], copies);
+        step.inputs[size_t(k)] = program_.add_number(member.operands[k], copies);
   } else {
     take_as_single(step, member);
   }
@@ -151,11 +152,12 @@ void FusionGroup::take_as_single(Step& step, const DeferredOp& member) {
   bool has_long_rows = false;
   for (size_t d = 0; d < member.sizes.size(); ++d)
     has_long_rows |= member.strides[d] == 1 && member.sizes[d] >= TileProgram::kTile / 4;
-  for (int k = 0; has_long_rows && k < std::min(step.input_count, kMaxRepeating); ++k) {
+  for (int k = 0; has_long_rows && k < std::min(member.operand_count, kMaxRepeating); ++k) {
     bool is_smaller = member.operands[k].tensor->numel() < checked_numel(member.sizes);
     PointwiseLoop repeating = member.call.kernel.repeating[k];
-    if (step.inputs[k].kind != Place::lane || !is_smaller || !repeating) continue;
-    step.single = step.inputs[k].index;
+    const Place& input = step.inputs[size_t(k)];
+    if (input.kind != Place::lane || !is_smaller || !repeating) continue;
+    step.single = input.index;
     step.single_loop = repeating;
     return;
   }
@@ -172,8 +174,7 @@ FusionGroup::Place FusionGroup::value_as(const DeferredOp& member, DType dtype) 
 void FusionGroup::cast(Place from, DType from_dtype, Place to, DType to_dtype) {
   Step step;
   step.cast = cast_loop(from_dtype, to_dtype);
-  step.input_count = 1;
-  step.inputs[0] = from;
+  step.inputs = {from};
   step.output = to;
   // What was converted there is converted there and back at once.
   CastLoop rounding = rounding_loop(to_dtype, from_dtype);

@@ -9,12 +9,29 @@
 namespace rushlight {
 
 ISA_TABLES(RoundLoops, round_loops)
-ISA_TABLES(PairLoops, pair_loops)
+ISA_TABLES(ChainLoops, chain_loops)
 
 namespace {
 
 constexpr int64_t kBufferGap = kWideAlignment;  // so that not all begin at the same place of a page
 constexpr int64_t kNumberGap = 16;              // numbers are aligned to this
+
+PointwiseLoop chain_loop(int64_t item) {
+  const ChainLoops& loops = active(chain_loops_sets);
+  return item == sizeof(double) ? loops.float64 : loops.float32;
+}
+
+bool is_one_number(const TileProgram::Place& place) {
+  return place.kind == TileProgram::Place::number && place.index == 1;
+}
+
+// Lets a single operation take its operands the other way round.
+void swap_operands(TileProgram::Step& step) {
+  std::swap(step.inputs[0], step.inputs[1]);
+  Arithmetic& how = step.chain.links[0].how;
+  if (how == Arithmetic::subtract) how = Arithmetic::subtract_from;
+  else if (how == Arithmetic::divide) how = Arithmetic::divide_from;
+}
 
 }  // namespace
 
@@ -49,61 +66,55 @@ void TileProgram::drop_unread() {
       steps_.erase(steps_.begin() + ptrdiff_t(i));
       continue;
     }
-    for (const Place& input : std::span(step.inputs, size_t(step.input_count)))
+    for (const Place& input : step.inputs)
       if (input.kind == Place::buffer) is_read[size_t(input.index)] = true;
   }
 }
 
-// An input for a loop that wants a tile, also of a number.
-TileProgram::Place TileProgram::repeated(const Place& input, int64_t item) {
-  if (input.kind != Place::number || input.index == kTile) return input;
-  int64_t offset = int64_t(numbers_.size());
-  numbers_.resize(size_t(offset + item * kTile));
-  copy_run(numbers_.data() + offset, item, numbers_.data() + input.offset, 0, item, kTile);
-  return {Place::number, int(kTile), offset, 0};
-}
-
 // Arithmetic takes less time than its reads and writes: where an operation is the only one to read
-// the result of another, both become one step.
-void TileProgram::join_pairs() {
+// the result of another, both become one step, which keeps that in registers.
+void TileProgram::join_chains() {
   std::vector<int> reads(size_t(buffers_), 0);
-  auto for_each_buffer = [&](const Step& step, auto&& f) {
-    for (int k = 0; k < step.input_count; ++k)
-      if (step.inputs[k].kind == Place::buffer) f(k, step.inputs[k].index);
-  };
   for (const Step& step : steps_)
-    for_each_buffer(step, [&](int, int buffer) { ++reads[size_t(buffer)]; });
-  auto is_plain = [](const Step& step) { return step.arithmetic && step.single < 0; };
+    for (const Place& input : step.inputs)
+      if (input.kind == Place::buffer) ++reads[size_t(input.index)];
+  auto is_plain = [](const Step& step) { return step.chain.count > 0 && step.single < 0; };
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const Step first = steps_[i];
+    Step& first = steps_[i];
     if (!is_plain(first) || first.output.kind != Place::buffer) continue;
     if (reads[size_t(first.output.index)] != 1) continue;
-    int place = -1;
-    Step* second = &steps_[i];
-    while (place < 0)
-      for_each_buffer(*++second,
-                      [&](int k, int b) { place = b == first.output.index ? k : place; });
-    if (!is_plain(*second)) continue;
-    int64_t item = first.output.item;
-    second->loop =
-        active(pair_loops_sets)
-            .run[item == sizeof(double)][int(*first.arithmetic)][int(*second->arithmetic)][place];
-    Place other = second->inputs[1 - place];
-    second->arithmetic.reset();
-    second->input_count = 3;
-    for (int k = 0; k < 2; ++k) second->inputs[k] = repeated(first.inputs[k], item);
-    second->inputs[2] = repeated(other, item);
+    auto is_between = [&](const Place& input) {
+      return input.kind == Place::buffer && input.index == first.output.index;
+    };
+    Step& second = *std::find_if(steps_.begin() + ptrdiff_t(i), steps_.end(), [&](auto& step) {
+      return std::ranges::any_of(step.inputs, is_between);
+    });
+    bool goes_on = is_between(second.inputs[0]);
+    if (!is_plain(second) || (!goes_on && second.chain.count > 1)) continue;
+    if (first.chain.count + second.chain.count > Chain::kMost) continue;
+    if (!goes_on) swap_operands(second);
+    if (is_one_number(first.inputs[0])) swap_operands(first);
+    Chain joined = first.chain;
+    for (int l = 0; l < second.chain.count; ++l)
+      joined.links[joined.count++] = second.chain.links[l];
+    second.chain = joined;
+    second.loop = chain_loop(first.output.item);
+    second.inputs.erase(second.inputs.begin());
+    second.inputs.insert(second.inputs.begin(), first.inputs.begin(), first.inputs.end());
     steps_.erase(steps_.begin() + ptrdiff_t(i--));
   }
+  for (Step& step : steps_)
+    for (int l = 0; l < step.chain.count; ++l)
+      step.chain.links[l].is_number = is_one_number(step.inputs[size_t(l + 1)]);
 }
 
 // A buffer takes the memory of one that nobody reads any more, or new memory.
 void TileProgram::finish() {
   drop_unread();
-  join_pairs();
+  join_chains();
   std::vector<size_t> last_use(size_t(buffers_), 0);
   for (size_t i = 0; i < steps_.size(); ++i)
-    for (const Place& input : std::span(steps_[i].inputs, size_t(steps_[i].input_count)))
+    for (const Place& input : steps_[i].inputs)
       if (input.kind == Place::buffer) last_use[size_t(input.index)] = i;
 
   std::vector<int64_t> offsets(size_t(buffers_), -1);
@@ -111,7 +122,7 @@ void TileProgram::finish() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
     std::vector<Place> ended;
-    for (Place& input : std::span(step.inputs, size_t(step.input_count))) {
+    for (Place& input : step.inputs) {
       if (input.kind != Place::buffer) continue;
       input.offset = offsets[size_t(input.index)];
       bool is_known = std::ranges::any_of(
@@ -138,9 +149,8 @@ void TileProgram::finish() {
 bool TileProgram::takes_single(int lane) const {
   bool takes = false;
   for (const Step& step : steps_) {
-    auto reads = std::count_if(step.inputs, step.inputs + step.input_count, [=](auto& input) {
-      return input.kind == Place::lane && input.index == lane;
-    });
+    auto reads = std::ranges::count_if(
+        step.inputs, [=](auto& input) { return input.kind == Place::lane && input.index == lane; });
     if (reads == 0) continue;
     if (reads > 1 || step.single != lane) return false;
     takes = true;
@@ -177,11 +187,13 @@ void TileProgram::run_on(const void* const* lanes, int single, char* result, int
       __builtin_unreachable();
     };
     for (const Step& step : steps_) {
-      const void* inputs[kMaxOperands];
-      for (int k = 0; k < step.input_count; ++k) inputs[k] = at(step.inputs[k]);
+      static_assert(kMaxOperands <= Chain::kMost + 1);
+      const void* inputs[Chain::kMost + 1];
+      for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = at(step.inputs[k]);
       bool is_single = single >= 0 && step.single == single;
+      const void* scalars = step.chain.count > 1 ? &step.chain : step.scalars;
       if (step.cast) step.cast(inputs[0], at(step.output), count);
-      else (is_single ? step.single_loop : step.loop)(inputs, step.scalars, at(step.output), count);
+      else (is_single ? step.single_loop : step.loop)(inputs, scalars, at(step.output), count);
     }
   }
 }

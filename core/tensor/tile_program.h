@@ -2,10 +2,9 @@
 // kernel of the loop driver sees them. What goes from loop to loop stays in the L1 cache.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "core/tensor/pair_loops.h"
+#include "core/tensor/chain_loops.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -25,14 +24,13 @@ class TileProgram {
   struct Step {
     PointwiseLoop loop = nullptr;
     CastLoop cast = nullptr;  // in place of a loop
-    // What the loop does, where that is no more than this, with floats or doubles.
-    std::optional<Arithmetic> arithmetic = {};
+    // What the loop does, where that is no more than arithmetic of floats or doubles.
+    Chain chain = {};
     // In place of `loop` when lane `single` is one element for a whole row; null when it cannot be.
     PointwiseLoop single_loop = nullptr;
     int single = -1;
     const void* scalars = nullptr;
-    int input_count = 0;
-    Place inputs[kMaxOperands];
+    std::vector<Place> inputs;
     Place output;
   };
 
@@ -54,8 +52,7 @@ class TileProgram {
 
  private:
   void drop_unread();
-  void join_pairs();
-  Place repeated(const Place& input, int64_t item);
+  void join_chains();
   bool takes_single(int lane) const;
   template <int single>
   static void run(const void* const* lanes, const void* program, void* result, int64_t n);

@@ -103,7 +103,7 @@ def test_floats(function, dtype: torch.dtype) -> None:
     assert_same(function, *(x.requires_grad_() for x in inputs))
 
 
-ARITHMETIC = [operator.add, operator.sub, operator.mul]
+ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -118,6 +118,24 @@ def test_pairs_of_arithmetic(first, second, dtype: torch.dtype) -> None:
     assert_same(lambda a: second(first(a, 0.1), 1.7) * first(a, a), x)
     assert_same(lambda a, b: torch.add(first(a, b), a, alpha=0.3) - b, x, y)
     assert_same(lambda a, b: first(a, b) * second(b, first(a, b)), x.requires_grad_(), y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [16384, 16385, 17 * 1024 - 1])
+def test_chains_of_arithmetic(length: int, dtype: torch.dtype) -> None:
+    x, y, _ = tensors(dtype, shape=(length,))
+
+    def chain(a: Tensor, b: Tensor, count: int) -> Tensor:
+        operands = [b, 0.3, a, -0.0, b, 1.7]
+        for i in range(count):
+            how, operand = ARITHMETIC[i % 4], operands[i % len(operands)]
+            if isinstance(operand, float) and how is operator.truediv:
+                operand += 2
+            a = how(operand, a) if i % 3 == 2 else how(a, operand)
+        return a
+
+    for count in (1, 2, 3, 7, 19, 20, 21, 50):
+        assert_same(lambda a, b, count=count: chain(a, b, count), x, y)
 
 
 def test_other_dtypes() -> None:
