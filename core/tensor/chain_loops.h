@@ -6,20 +6,36 @@
 
 namespace rushlight {
 
-// What becomes of x and y; `_from` is the other way round.
-enum class Arithmetic : uint8_t { add, subtract, subtract_from, multiply, divide, divide_from };
+// What becomes of x and y, `_from` with the two the other way round, or of x alone.
+enum class Arithmetic : uint8_t {
+  add,
+  subtract,
+  subtract_from,
+  multiply,
+  divide,
+  divide_from,
+  negate,
+  absolute,
+  square,
+  relu,
+  round_float16,
+  round_bfloat16,  // a float to a half and back
+};
 
-// Begins with x, the first operand, and goes on with one more for each link.
+// Begins with x, the first operand, and does one link after the other.
 struct Chain {
   struct Link {
     Arithmetic how;
+    int8_t operand = 1;      // y among the operands; no matter where x is alone
     bool is_number = false;  // whether y is one number for the whole tile
   };
-  static constexpr int kMost = 20;
+  static constexpr int kMost = 32;
 
   int count = 0;
   Link links[kMost];
 };
+
+inline bool has_two_operands(Arithmetic how) { return how < Arithmetic::negate; }
 
 // Their `scalars` are a Chain. Every operation rounds: no product is contracted into a sum.
 struct ChainLoops {

@@ -11,7 +11,7 @@
 namespace rushlight {
 namespace {
 
-// What a formula does, where that is arithmetic of two numbers in their own dtype.
+// What a formula does, where that is arithmetic of floats in their own dtype.
 std::optional<Arithmetic> arithmetic_of(const DeferredOp& op) {
   const DeferredCall& call = op.call;
   bool is_single = call.compute == DType::float32;
@@ -22,6 +22,10 @@ std::optional<Arithmetic> arithmetic_of(const DeferredOp& op) {
   if (text == "input * other" || text == "g * conj(other)" || text == "g * conj(input)")
     return Arithmetic::multiply;
   if (text == "input / other") return Arithmetic::divide;
+  if (text == "-input") return Arithmetic::negate;
+  if (text == "abs(input)") return Arithmetic::absolute;
+  if (text == "input * input") return Arithmetic::square;
+  if (text == "max(input, S(0))") return Arithmetic::relu;
   bool adds = text == "input + other * alpha";
   if (!adds && text != "input - other * alpha") return {};
   const void* alpha = op.scalars;
@@ -166,8 +170,12 @@ void FusionGroup::take_as_single(Step& step, const DeferredOp& member) {
 FusionGroup::Place FusionGroup::value_as(const DeferredOp& member, DType dtype) {
   Place value = values_[size_t(member.member)];
   if (member.call.result == dtype) return value;
+  auto found = std::ranges::find_if(
+      casts_, [&](const Cast& cast) { return cast.member == &member && cast.dtype == dtype; });
+  if (found != casts_.end()) return found->place;
   Place converted = program_.new_buffer(dtype);
   cast(value, member.call.result, converted, dtype);
+  casts_.push_back({&member, dtype, converted});
   return converted;
 }
 
@@ -182,6 +190,9 @@ void FusionGroup::cast(Place from, DType from_dtype, Place to, DType to_dtype) {
     const Step& there = program_.writer_of(from);
     if (there.cast == cast_loop(to_dtype, from_dtype)) {
       step.cast = rounding;
+      step.chain = {1,
+                    {{from_dtype == DType::float16 ? Arithmetic::round_float16
+                                                   : Arithmetic::round_bfloat16}}};
       step.inputs[0] = there.inputs[0];
     }
   }

@@ -35,6 +35,11 @@ class FusionGroup {
  private:
   using Place = TileProgram::Place;
   using Step = TileProgram::Step;
+  struct Cast {
+    const DeferredOp* member;
+    DType dtype;
+    Place place;
+  };
 
   void add(DeferredOp& op);
   bool is_to_be_stored(const DeferredOp& member) const;
@@ -61,6 +66,7 @@ class FusionGroup {
   std::vector<Tensor> results_;       // of these
   std::vector<TileOperand> lanes_;    // what is read, and what is stored but the root
   std::vector<Place> values_;         // where each member's elements are
+  std::vector<Cast> casts_;           // and in other dtypes
   TileProgram program_;
 };
 

@@ -21,16 +21,30 @@ PointwiseLoop chain_loop(int64_t item) {
   return item == sizeof(double) ? loops.float64 : loops.float32;
 }
 
+bool is_lane(const TileProgram::Place& place, int lane) {
+  return place.kind == TileProgram::Place::lane && place.index == lane;
+}
+
 bool is_one_number(const TileProgram::Place& place) {
   return place.kind == TileProgram::Place::number && place.index == 1;
 }
 
-// Lets a single operation take its operands the other way round.
+// Lets a single operation begin with its second operand.
 void swap_operands(TileProgram::Step& step) {
   std::swap(step.inputs[0], step.inputs[1]);
   Arithmetic& how = step.chain.links[0].how;
   if (how == Arithmetic::subtract) how = Arithmetic::subtract_from;
   else if (how == Arithmetic::divide) how = Arithmetic::divide_from;
+}
+
+// The chain of a step, where links are marked whose other operand is one number.
+template <class F>
+Chain marked(const TileProgram::Step& step, F is_number) {
+  Chain chain = step.chain;
+  for (int l = 0; l < chain.count; ++l)
+    if (auto& link = chain.links[l]; has_two_operands(link.how))
+      link.is_number |= is_number(step.inputs[size_t(link.operand)]);
+  return chain;
 }
 
 }  // namespace
@@ -78,10 +92,9 @@ void TileProgram::join_chains() {
   for (const Step& step : steps_)
     for (const Place& input : step.inputs)
       if (input.kind == Place::buffer) ++reads[size_t(input.index)];
-  auto is_plain = [](const Step& step) { return step.chain.count > 0 && step.single < 0; };
   for (size_t i = 0; i < steps_.size(); ++i) {
     Step& first = steps_[i];
-    if (!is_plain(first) || first.output.kind != Place::buffer) continue;
+    if (first.chain.count == 0 || first.output.kind != Place::buffer) continue;
     if (reads[size_t(first.output.index)] != 1) continue;
     auto is_between = [&](const Place& input) {
       return input.kind == Place::buffer && input.index == first.output.index;
@@ -89,23 +102,29 @@ void TileProgram::join_chains() {
     Step& second = *std::find_if(steps_.begin() + ptrdiff_t(i), steps_.end(), [&](auto& step) {
       return std::ranges::any_of(step.inputs, is_between);
     });
-    bool goes_on = is_between(second.inputs[0]);
-    if (!is_plain(second) || (!goes_on && second.chain.count > 1)) continue;
+    const bool goes_on = is_between(second.inputs[0]);
+    if (second.chain.count == 0 || (!goes_on && second.chain.count > 1)) continue;
     if (first.chain.count + second.chain.count > Chain::kMost) continue;
     if (!goes_on) swap_operands(second);
-    if (is_one_number(first.inputs[0])) swap_operands(first);
+    if (first.chain.count == 1 && has_two_operands(first.chain.links[0].how))
+      if (is_one_number(first.inputs[0]) || is_lane(first.inputs[0], first.single))
+        swap_operands(first);
+
+    const auto shift = int8_t(first.inputs.size() - 1);
     Chain joined = first.chain;
-    for (int l = 0; l < second.chain.count; ++l)
-      joined.links[joined.count++] = second.chain.links[l];
+    for (int l = 0; l < second.chain.count; ++l) {
+      Chain::Link link = second.chain.links[l];
+      link.operand = int8_t(link.operand + shift);
+      joined.links[joined.count++] = link;
+    }
     second.chain = joined;
     second.loop = chain_loop(first.output.item);
+    second.cast = nullptr;
     second.inputs.erase(second.inputs.begin());
     second.inputs.insert(second.inputs.begin(), first.inputs.begin(), first.inputs.end());
     steps_.erase(steps_.begin() + ptrdiff_t(i--));
   }
-  for (Step& step : steps_)
-    for (int l = 0; l < step.chain.count; ++l)
-      step.chain.links[l].is_number = is_one_number(step.inputs[size_t(l + 1)]);
+  for (Step& step : steps_) step.chain = marked(step, is_one_number);
 }
 
 // A buffer takes the memory of one that nobody reads any more, or new memory.
@@ -149,10 +168,12 @@ void TileProgram::finish() {
 bool TileProgram::takes_single(int lane) const {
   bool takes = false;
   for (const Step& step : steps_) {
-    auto reads = std::ranges::count_if(
-        step.inputs, [=](auto& input) { return input.kind == Place::lane && input.index == lane; });
+    auto reads =
+        std::ranges::count_if(step.inputs, [=](auto& input) { return is_lane(input, lane); });
     if (reads == 0) continue;
-    if (reads > 1 || step.single != lane) return false;
+    bool can =
+        step.chain.count > 1 ? !is_lane(step.inputs[0], lane) : reads == 1 && step.single == lane;
+    if (!can) return false;
     takes = true;
   }
   return takes;
@@ -190,10 +211,16 @@ void TileProgram::run_on(const void* const* lanes, int single, char* result, int
       static_assert(kMaxOperands <= Chain::kMost + 1);
       const void* inputs[Chain::kMost + 1];
       for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = at(step.inputs[k]);
-      bool is_single = single >= 0 && step.single == single;
-      const void* scalars = step.chain.count > 1 ? &step.chain : step.scalars;
-      if (step.cast) step.cast(inputs[0], at(step.output), count);
-      else (is_single ? step.single_loop : step.loop)(inputs, scalars, at(step.output), count);
+      char* to = at(step.output);
+      if (step.chain.count > 1) {
+        Chain chain = marked(step, [=](auto& input) { return is_lane(input, single); });
+        step.loop(inputs, &chain, to, count);
+      } else if (step.cast) {
+        step.cast(inputs[0], to, count);
+      } else {
+        bool is_single = single >= 0 && step.single == single;
+        (is_single ? step.single_loop : step.loop)(inputs, step.scalars, to, count);
+      }
     }
   }
 }
