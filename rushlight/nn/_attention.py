@@ -221,7 +221,7 @@ def _merged_masks(
     return padding if attn_mask is None else attn_mask + padding
 
 
-def _attend_with_weights(
+def attend_with_weights(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float
 ) -> tuple[Tensor, Tensor]:
     scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
@@ -355,7 +355,7 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     weights = None
     if need_weights:
-        out, weights = _attend_with_weights(q, k, v, mask, dropout_p)
+        out, weights = attend_with_weights(q, k, v, mask, dropout_p)
     else:
         out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     out = out.permute(2, 0, 1, 3).flatten(2)  # (L, N, E)
