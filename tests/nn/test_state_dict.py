@@ -211,6 +211,21 @@ def test_swapping_loads_what_the_class_of_a_tensor_makes_of_it(assign) -> None:
 
 
 @pytest.mark.usefixtures("swapping")
+def test_swapping_asks_the_class_of_what_is_loaded() -> None:
+    class Packed(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.module_load:
+                assert not isinstance(args[0], cls) and kwargs == {"assign": False}
+                return args[1].as_subclass(torch.Tensor) + 1
+            return super().__torch_function__(func, types, args, kwargs)
+
+    net = nn.Linear(1, 1, bias=False)
+    net.load_state_dict({"weight": torch.ones(1, 1).as_subclass(Packed)})
+    assert net.weight.item() == 2 and type(net.weight) is nn.Parameter
+
+
+@pytest.mark.usefixtures("swapping")
 @pytest.mark.parametrize("returns", ["self", "other"])
 def test_swapping_refuses_tensors_that_are_in_use(monkeypatch, returns) -> None:
     monkeypatch.setattr(Doubled, "returns", returns)
