@@ -470,3 +470,29 @@ def test_registered_kernels_are_put_in_place_and_taken_away() -> None:
         assert calls == ["registered", "removed"]
     finally:
         del attention._implementations["mine"]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_function_of_a_layer_in_inference_equals_the_layer(norm_first) -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).eval()
+    x, padding = torch.randn(3, 5, 8), torch.arange(5) >= torch.tensor([[3], [5], [4]])
+    attention = layer.self_attn
+    out = torch._transformer_encoder_layer_fwd(
+        x,
+        8,
+        2,
+        attention.in_proj_weight,
+        attention.in_proj_bias,
+        attention.out_proj.weight,
+        attention.out_proj.bias,
+        False,
+        norm_first,
+        layer.norm1.eps,
+        *layer.norm1.parameters(),
+        *layer.norm2.parameters(),
+        *layer.linear1.parameters(),
+        *layer.linear2.parameters(),
+        padding,
+        1,
+    )
+    torch.testing.assert_close(out, layer(x, src_key_padding_mask=padding))
