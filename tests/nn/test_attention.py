@@ -496,3 +496,23 @@ def test_function_of_a_layer_in_inference_equals_the_layer(norm_first) -> None:
         1,
     )
     torch.testing.assert_close(out, layer(x, src_key_padding_mask=padding))
+
+
+def test_copies_of_the_layers_find_what_they_call() -> None:
+    x, mask = torch.zeros(3, 2, 4), nn.Transformer.generate_square_subsequent_mask(3)
+    assert F._mha_shape_check(x, x, x, None, mask, 2)
+    assert not F._mha_shape_check(x[:, 0], x[:, 0], x[:, 0], None, None, 2)
+    with pytest.raises(AssertionError, match="attn_mask"):
+        F._mha_shape_check(x, x, x, None, mask[0], 2)
+    of_layers = nn.modules.transformer
+    assert (of_layers._get_seq_len(x, False), of_layers._get_seq_len(x, True)) == (3, 2)
+    assert of_layers._get_seq_len(torch.nested.nested_tensor([x[0], x[1]]), True) is None
+    assert of_layers._detect_is_causal_mask(mask) and of_layers._detect_is_causal_mask(None, True)
+    assert not of_layers._detect_is_causal_mask(mask, size=2)
+    assert not of_layers._detect_is_causal_mask(mask, is_causal=False)
+    of_attention = nn.modules.activation
+    assert of_attention._arg_requires_grad(nn.Parameter(x))
+    assert not any(map(of_attention._arg_requires_grad, (x, None)))
+    assert of_attention._check_arg_device(x) and of_attention._check_arg_device(None)
+    assert not of_attention._check_arg_device(x.to("meta"))
+    assert not of_attention._is_make_fx_tracing()

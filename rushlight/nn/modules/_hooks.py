@@ -54,6 +54,7 @@ class Hooked(Members):
 
     else:
         __call__ = _C._module_call  # goes to forward, or below when there are hooks
+        _call_impl = __call__  # PyTorch's name
 
     def _call_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
         return _call_with_hooks(self, args, kwargs)
