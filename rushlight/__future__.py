@@ -39,7 +39,10 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Changes only what the getter returns: parameters stay the same objects anyway."""
+    """Sets whether load_state_dict loads by the module_load of each tensor, which gives its values.
+
+    Conversions do not heed it: parameters stay the same objects anyway.
+    """
     global _swaps
     _swaps = value
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._tensor_override import DisableTorchFunctionSubclass
+from rushlight._overridable import overridable
 from rushlight._told import told
 
 TYPE_CHECKING = False
@@ -96,6 +97,7 @@ class CopyMethods(_C.TensorBase):
     def __setstate__(self, state: Any) -> None:
         set_state(self, state)
 
+    @overridable
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
         """Returns what takes this tensor's place in a module when `other` is loaded.
 

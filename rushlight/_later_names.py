@@ -135,6 +135,10 @@ NAMES_IN = {
         SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
     """,
     "_tag": "Tag",
+    "_transformer_inference": """
+        _native_multi_head_attention _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned
+        _transformer_encoder_layer_fwd
+    """,
     "_view_copies": """
         alias_copy as_strided_copy ccol_indices_copy col_indices_copy crow_indices_copy detach_copy
         diagonal_copy expand_copy indices_copy narrow_copy permute_copy row_indices_copy select_copy

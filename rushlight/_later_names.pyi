@@ -267,6 +267,10 @@ from rushlight._symbolic import sym_not as sym_not
 from rushlight._symbolic import sym_sqrt as sym_sqrt
 from rushlight._symbolic import sym_sum as sym_sum
 from rushlight._tag import Tag as Tag
+from rushlight._transformer_inference import _native_multi_head_attention as _native_multi_head_attention
+from rushlight._transformer_inference import _nested_tensor_from_mask as _nested_tensor_from_mask
+from rushlight._transformer_inference import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
+from rushlight._transformer_inference import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
 from rushlight._view_copies import alias_copy as alias_copy
 from rushlight._view_copies import as_strided_copy as as_strided_copy
 from rushlight._view_copies import ccol_indices_copy as ccol_indices_copy
@@ -596,6 +600,9 @@ __all__ = [
     "_logging",
     "_make_per_channel_quantized_tensor",
     "_make_per_tensor_quantized_tensor",
+    "_native_multi_head_attention",
+    "_nested_tensor_from_mask",
+    "_nested_tensor_from_mask_left_aligned",
     "_prims_common",
     "_scaled_mm",
     "_segment_reduce",
@@ -603,6 +610,7 @@ __all__ = [
     "_softmax_backward_data",
     "_subclasses",
     "_tensor_str",
+    "_transformer_encoder_layer_fwd",
     "_utils",
     "accelerator",
     "adaptive_max_pool1d",

@@ -6,6 +6,7 @@ A plain factor multiplies all rows at once; two nested ones are multiplied part 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nested._dispatch import renested, same_parts
 from rushlight.nested._tensor import Nested, NestedTensor
+from rushlight.nn._attention import attend_with_weights
 
 __all__ = ["attention", "linear", "matmul", "multi_head_attention"]
 
@@ -144,20 +146,22 @@ def multi_head_attention(
     static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor | None]:
     """Returns multi_head_attention_forward of nested tensors of shape (N, ragged, E).
 
+    The weights are a plain tensor, with zeros for the places that parts do not have.
+
     Raises:
-        RuntimeError: for masks, weights, and the keys that are the same for all.
+        AssertionError: for masks, and the keys that are the same for all.
     """
     refused = (key_padding_mask, bias_k, bias_v, static_k, static_v)
-    if need_weights or add_zero_attn or any(x is not None for x in refused):
-        raise RuntimeError(
-            "MultiheadAttention: with nested tensors, needs need_weights=False, and takes no "
-            "key_padding_mask, add_bias_kv or add_zero_attn. Use to_padded_tensor() for these."
+    if add_zero_attn or any(x is not None for x in refused):
+        raise AssertionError(
+            "MultiheadAttention: with nested tensors, takes no key_padding_mask, add_bias_kv or "
+            "add_zero_attn. Use to_padded_tensor() for these."
         )
     if attn_mask is not None and not is_causal:
-        raise RuntimeError(
+        raise AssertionError(
             "MultiheadAttention: with nested tensors, attn_mask must be the causal one, with "
             "is_causal=True. Use to_padded_tensor() for others."
         )
@@ -172,7 +176,33 @@ def multi_head_attention(
         linear_of(x, weight, bias).unflatten(-1, (num_heads, -1)).transpose(1, 2)
         for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
     )  # (N, heads, ragged, E / heads)
-    heads = rl.nn.functional.scaled_dot_product_attention(
-        q, k, v, dropout_p=dropout_p if training else 0.0, is_causal=is_causal
-    )
-    return linear_of(heads.transpose(1, 2).flatten(-2), out_proj_weight, out_proj_bias), None
+    dropout_p = dropout_p if training else 0.0
+    attention_weights = None
+    if need_weights:
+        heads, attention_weights = _attention_with_weights(q, k, v, dropout_p, is_causal)
+        if average_attn_weights:
+            attention_weights = attention_weights.mean(1)
+    else:
+        heads = rl.nn.functional.scaled_dot_product_attention(
+            q, k, v, dropout_p=dropout_p, is_causal=is_causal
+        )
+    out = linear_of(heads.transpose(1, 2).flatten(-2), out_proj_weight, out_proj_bias)
+    return out, attention_weights
+
+
+def _attention_with_weights(
+    q: Any, k: Any, v: Any, dropout_p: float, is_causal: bool
+) -> tuple[Tensor, Tensor]:
+    """Returns attention of shape (N, heads, ragged, width), and the padded weights."""
+    pairs: list[tuple[Tensor, Tensor]] = []
+    for query, key, value in zip(q._parts(), k._parts(), v._parts(), strict=True):
+        mask = None
+        if is_causal:
+            mask = query.new_full((query.shape[1], key.shape[1]), -math.inf).triu(1)
+        pairs.append(attend_with_weights(query, key, value, mask, dropout_p))
+    targets, sources = (max((w.shape[d] for _, w in pairs), default=0) for d in (1, 2))
+    padded = [
+        rl.nn.functional.pad(w, (0, sources - w.shape[2], 0, targets - w.shape[1]))
+        for _, w in pairs
+    ]
+    return renested([out for out, _ in pairs], q), rl.stack(padded)

@@ -54,14 +54,15 @@ def _check(condition: bool, message: str) -> None:
         raise AssertionError(f"multi_head_attention_forward: {message}")
 
 
-def _check_ranks(
+def _mha_shape_check(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     key_padding_mask: Tensor | None,
     attn_mask: Tensor | None,
     num_heads: int,
-) -> None:
+) -> bool:
+    """Whether there is a batch; raises AssertionError if the ranks do not go together."""
     rank = query.dim()
     _check(
         rank in (2, 3),
@@ -79,7 +80,7 @@ def _check_ranks(
         f"{0 if key_padding_mask is None else key_padding_mask.dim()}-D tensor instead.",
     )
     if attn_mask is None:
-        return
+        return rank == 3
     _check(
         attn_mask.dim() in (2, 3),
         f"expected attn_mask to be None, 2-D or 3-D, but found {attn_mask.dim()}-D tensor instead.",
@@ -90,6 +91,7 @@ def _check_ranks(
             tuple(attn_mask.shape) == expected,
             f"expected attn_mask shape to be {expected} but got {tuple(attn_mask.shape)}.",
         )
+    return rank == 3
 
 
 def _check_mask_sizes(mask: Tensor, heads: int, targets: int, sources: int) -> None:
@@ -221,7 +223,7 @@ def _merged_masks(
     return padding if attn_mask is None else attn_mask + padding
 
 
-def _attend_with_weights(
+def attend_with_weights(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float
 ) -> tuple[Tensor, Tensor]:
     scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
@@ -303,8 +305,7 @@ def multi_head_attention_forward(
         >>> tuple(out.shape), tuple(weights.shape)
         ((3, 1, 2), (1, 3, 3))
     """
-    _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
-    has_batch = query.dim() == 3
+    has_batch = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not has_batch:
         query, key, value = _as_batches_of_one(query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -355,7 +356,7 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     weights = None
     if need_weights:
-        out, weights = _attend_with_weights(q, k, v, mask, dropout_p)
+        out, weights = attend_with_weights(q, k, v, mask, dropout_p)
     else:
         out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     out = out.permute(2, 0, 1, 3).flatten(2)  # (L, N, E)

@@ -18,6 +18,7 @@ from rushlight.nn._attention import *  # noqa: F403
 from rushlight.nn._attention import _canonical_mask as _canonical_mask
 from rushlight.nn._attention import _in_projection as _in_projection
 from rushlight.nn._attention import _in_projection_packed as _in_projection_packed
+from rushlight.nn._attention import _mha_shape_check as _mha_shape_check
 from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
 from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
 from rushlight.nn._losses import *  # noqa: F403

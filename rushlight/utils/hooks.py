@@ -87,7 +87,9 @@ class RemovableHandle:
     def __init__(self, hooks: Any, id: int | None = None, *, extra_dict: Any = ()) -> None:
         self.id = next(_ids) if id is None else id
         self._hooks = hooks
-        self._extra = (extra_dict,) if isinstance(extra_dict, dict) else tuple(extra_dict or ())
+        if extra_dict is None:
+            extra_dict = ()
+        self._extra = tuple(extra_dict) if isinstance(extra_dict, (list, tuple)) else (extra_dict,)
 
     def hooks_dict_ref(self) -> Any:
         """Returns the table that the hook is in; PyTorch keeps a weak reference to it."""

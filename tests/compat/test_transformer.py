@@ -146,3 +146,82 @@ def test_padded_places_of_an_encoder_equal_pytorchs(padding, options) -> None:
     (ours, out), (theirs, expected) = (encoded(lib, padding, **options) for lib in (torch, pytorch))
     assert ours == theirs
     np.testing.assert_allclose(out, expected, atol=1e-5)
+
+
+def inference_of(library, options, mask, mask_type, lengths=None):
+    """What the functions that PyTorch's layers call for inference make of the same numbers."""
+    rng = np.random.default_rng(0)
+
+    def numbers(*sizes):
+        return library.tensor(rng.normal(size=sizes).astype(np.float32) * 0.3)
+
+    x = numbers(3, 5, 8)
+    attention = 8, 2, numbers(24, 8), numbers(24), numbers(8, 8), numbers(8)
+    norms = numbers(8), numbers(8), numbers(8), numbers(8)
+    maps = numbers(16, 8), numbers(16), numbers(8, 16), numbers(8)
+    if lengths is not None:
+        valid = library.tensor([[place < n for place in range(5)] for n in lengths])
+        assert library._nested_tensor_from_mask_left_aligned(x, valid)
+        x = library._nested_tensor_from_mask(x, valid, mask_check=False)
+    if mask is not None:
+        mask = library.tensor(mask)
+    results = library._native_multi_head_attention(
+        x, x, x, *attention, mask, mask_type=mask_type, **options
+    )
+    results += tuple(
+        library._transformer_encoder_layer_fwd(
+            x, *attention, gelu, first, 1e-5, *norms, *maps, mask, mask_type
+        )
+        for gelu in (False, True)
+        for first in (False, True)
+    )
+    return [
+        None if r is None else (r.to_padded_tensor(0.0) if r.is_nested else r).numpy()
+        for r in results
+    ]
+
+
+CAUSAL = np.triu(np.ones((5, 5), dtype=bool), 1)
+MERGED = np.broadcast_to(CAUSAL | np.array(ENDS)[:, None, None], (3, 2, 5, 5)).copy()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.filterwarnings("ignore:Converting mask without torch.bool")
+@pytest.mark.parametrize(
+    ("options", "mask", "mask_type", "lengths"),
+    [
+        ({}, None, None, None),
+        ({"need_weights": False}, ENDS, 1, None),
+        ({"average_attn_weights": False}, CAUSAL, 0, None),
+        ({}, np.where(CAUSAL, -np.inf, 0).astype(np.float32), 0, None),
+        ({}, np.array(ENDS, dtype=np.int64), 1, None),
+        ({}, MERGED, 2, None),
+        ({}, MERGED, None, None),
+        ({}, None, None, [3, 5, 4]),
+        ({"need_weights": False}, None, None, [3, 5, 1]),
+    ],
+)
+def test_functions_of_inference_equal_pytorchs(options, mask, mask_type, lengths) -> None:
+    with torch.no_grad(), pytorch.no_grad():
+        ours, theirs = (
+            inference_of(lib, options, mask, mask_type, lengths) for lib in (torch, pytorch)
+        )
+    for result, expected in zip(ours, theirs, strict=True):
+        assert (result is None) == (expected is None)
+        if result is not None:
+            np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
+def test_masks_of_inference_that_do_not_fit_are_refused_alike() -> None:
+    for library in (torch, pytorch):
+        x = library.zeros(3, 5, 8)
+        weights = library.zeros(24, 8), library.zeros(24), library.zeros(8, 8), library.zeros(8)
+        mask = library.zeros(3, 5, dtype=library.bool)
+        with library.no_grad(), pytest.raises(RuntimeError, match="Mask Type should be defined"):
+            library._native_multi_head_attention(x, x, x, 8, 2, *weights, mask)
+        mask[:, 1] = True
+        assert not library._nested_tensor_from_mask_left_aligned(x, mask)
+        with pytest.raises(RuntimeError, match="Mask must be left-aligned without gaps"):
+            library._nested_tensor_from_mask(x, mask)
+        with pytest.raises(RuntimeError):
+            library._nested_tensor_from_mask(x, mask[:2])

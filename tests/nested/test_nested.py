@@ -248,6 +248,25 @@ def test_transformer_gives_what_padding_and_masking_gives(layout: Any) -> None:
     torch.testing.assert_close(x.grad.to_padded_tensor(0.0), padded.grad)
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_multihead_attention_of_nested_tensors_pads_weights(is_causal: bool) -> None:
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True, dtype=torch.float64)
+    parts = parts_of(4)
+    x = nested(parts)
+    longest = max(len(part) for part in parts)
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(longest, dtype=torch.float64)
+    out, weights = attention(x, x, x, attn_mask=mask if is_causal else None, is_causal=is_causal)
+    assert weights.shape == (len(parts), longest, longest)
+    for ours, w, part in zip(out.unbind(), weights, parts, strict=True):
+        n = len(part)
+        own = {"attn_mask": mask[:n, :n], "is_causal": True} if is_causal else {}
+        expected, expected_weights = attention(part, part, part, **own)
+        torch.testing.assert_close(ours, expected)
+        torch.testing.assert_close(w[:n, :n], expected_weights)
+        assert w.sum().item() == pytest.approx(n)  # the rest is zeros
+    assert attention(x, x, x, average_attn_weights=False)[1].dim() == 4
+
+
 def test_multihead_attention_takes_nested_tensors_without_weights() -> None:
     attention = torch.nn.MultiheadAttention(4, 2, batch_first=True, dtype=torch.float64)
     parts = parts_of(4)
@@ -256,8 +275,8 @@ def test_multihead_attention_takes_nested_tensors_without_weights() -> None:
     assert weights is None
     for ours, part in zip(out.unbind(), parts, strict=True):
         torch.testing.assert_close(ours, attention(part[None], part[None], part[None])[0][0])
-    with pytest.raises(RuntimeError, match="need_weights=False"):
-        attention(x, x, x)
+    with pytest.raises(AssertionError, match="key_padding_mask"):
+        attention(x, x, x, key_padding_mask=torch.zeros(len(parts), 5, dtype=torch.bool))
     with pytest.raises(AssertionError, match="batch_first"):
         torch.nn.MultiheadAttention(4, 2, dtype=torch.float64)(x, x, x, need_weights=False)
 

@@ -470,3 +470,49 @@ def test_registered_kernels_are_put_in_place_and_taken_away() -> None:
         assert calls == ["registered", "removed"]
     finally:
         del attention._implementations["mine"]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_function_of_a_layer_in_inference_equals_the_layer(norm_first) -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).eval()
+    x, padding = torch.randn(3, 5, 8), torch.arange(5) >= torch.tensor([[3], [5], [4]])
+    attention = layer.self_attn
+    out = torch._transformer_encoder_layer_fwd(
+        x,
+        8,
+        2,
+        attention.in_proj_weight,
+        attention.in_proj_bias,
+        attention.out_proj.weight,
+        attention.out_proj.bias,
+        False,
+        norm_first,
+        layer.norm1.eps,
+        *layer.norm1.parameters(),
+        *layer.norm2.parameters(),
+        *layer.linear1.parameters(),
+        *layer.linear2.parameters(),
+        padding,
+        1,
+    )
+    torch.testing.assert_close(out, layer(x, src_key_padding_mask=padding))
+
+
+def test_copies_of_the_layers_find_what_they_call() -> None:
+    x, mask = torch.zeros(3, 2, 4), nn.Transformer.generate_square_subsequent_mask(3)
+    assert F._mha_shape_check(x, x, x, None, mask, 2)
+    assert not F._mha_shape_check(x[:, 0], x[:, 0], x[:, 0], None, None, 2)
+    with pytest.raises(AssertionError, match="attn_mask"):
+        F._mha_shape_check(x, x, x, None, mask[0], 2)
+    of_layers = nn.modules.transformer
+    assert (of_layers._get_seq_len(x, False), of_layers._get_seq_len(x, True)) == (3, 2)
+    assert of_layers._get_seq_len(torch.nested.nested_tensor([x[0], x[1]]), True) is None
+    assert of_layers._detect_is_causal_mask(mask) and of_layers._detect_is_causal_mask(None, True)
+    assert not of_layers._detect_is_causal_mask(mask, size=2)
+    assert not of_layers._detect_is_causal_mask(mask, is_causal=False)
+    of_attention = nn.modules.activation
+    assert of_attention._arg_requires_grad(nn.Parameter(x))
+    assert not any(map(of_attention._arg_requires_grad, (x, None)))
+    assert of_attention._check_arg_device(x) and of_attention._check_arg_device(None)
+    assert not of_attention._check_arg_device(x.to("meta"))
+    assert not of_attention._is_make_fx_tracing()

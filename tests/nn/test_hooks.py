@@ -1,6 +1,7 @@
 """Hooks of modules: what they see, what they may change, and their order."""
 
 import copy
+from collections import OrderedDict
 from typing import NamedTuple
 
 import pytest
@@ -87,11 +88,55 @@ def test_removed_hooks_no_longer_run() -> None:
     calls = []
     module = Scale()
     handle = module.register_forward_hook(lambda *_: calls.append(1))
-    module(value())
+    module._call_impl(value())  # PyTorch's name for a call
     handle.remove()
     handle.remove()
     module(value())
     assert calls == [1]
+
+
+def test_dictionaries_of_hooks_can_be_replaced_and_put_in_order() -> None:
+    order = []
+    module = Scale()
+    first = module.register_forward_hook(lambda *_: order.append("first"))
+    second = module.register_forward_hook(
+        lambda m, args, kwargs, out: order.append(kwargs), with_kwargs=True, always_call=True
+    )
+    module._forward_hooks.move_to_end(first.id)
+    module(value(), factor=3.0)
+    assert order == [{"factor": 3.0}, "first"]
+
+    assert dict(module._forward_hooks_with_kwargs) == {second.id: True}
+    assert list(module._forward_hooks_always_called) == [second.id]
+    module._forward_hooks[second.id] = lambda m, args, kwargs, out: order.append("wrapped")
+    module._forward_hooks = {
+        id: hook for id, hook in module._forward_hooks.items() if id > first.id
+    }
+    order.clear()
+    module(value())
+    assert order == ["wrapped"]
+    second.remove()
+    assert not module._forward_hooks and not module._forward_hooks_with_kwargs
+    module._forward_hooks = OrderedDict()
+    module(value())
+    assert order == ["wrapped"] and module._hooks is None
+
+
+def test_programs_register_hooks_by_the_dictionaries() -> None:
+    module, seen = Scale(), []
+    handle = RemovableHandle(
+        module._forward_pre_hooks, extra_dict=module._forward_pre_hooks_with_kwargs
+    )
+    module._forward_pre_hooks[handle.id] = lambda m, args, kwargs: seen.append(kwargs)
+    module._forward_pre_hooks_with_kwargs[handle.id] = True
+    module(value(), factor=1.0)
+    del module._forward_pre_hooks_with_kwargs[handle.id]
+    assert handle.id not in module._forward_pre_hooks_with_kwargs
+    with pytest.raises(KeyError):
+        del module._forward_pre_hooks_with_kwargs[handle.id]
+    handle.remove()
+    module(value())
+    assert seen == [{"factor": 1.0}] and not module._forward_pre_hooks
 
 
 def test_hooks_of_one_module_do_not_run_for_another() -> None:

@@ -123,6 +123,31 @@ def test_pruning_again_keeps_what_was_pruned() -> None:
     assert (other.weight == 0).sum() == 12 and not prune.is_pruned(other)
 
 
+def test_pruning_methods_of_ones_own_take_amounts_as_the_others() -> None:
+    class Last(prune.BasePruningMethod):
+        PRUNING_TYPE = "unstructured"
+
+        def __init__(self, amount):
+            prune._validate_pruning_amount_init(amount)
+            self.amount = amount
+
+        def compute_mask(self, t, default_mask):
+            prune._validate_pruning_amount(self.amount, t.nelement())
+            mask = default_mask.clone()
+            mask[t.nelement() - prune._compute_nparams_toprune(self.amount, t.nelement()) :] = 0
+            return mask
+
+    layer = nn.Linear(1, 5)
+    Last.apply(layer, "bias", 0.4)
+    assert layer.bias_mask.tolist() == [1, 1, 1, 0, 0]
+    Last.apply(layer, "bias", 1)
+    assert layer.bias_mask.tolist() == [1, 1, 0, 0, 0]
+    with pytest.raises(ValueError, match="amount=3 should be smaller"):
+        Last.apply(layer, "bias", 3)
+    with pytest.raises(TypeError, match="Invalid type"):
+        Last("2")
+
+
 def test_a_fused_layer_does_what_two_did() -> None:
     conv, norm = nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)
     for _ in range(3):

@@ -176,6 +176,65 @@ def test_assign_takes_the_tensors_over() -> None:
     assert list(net.state_dict()) == KEYS
 
 
+@pytest.fixture
+def swapping():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+class Doubled(torch.Tensor):
+    """Loads twice the values, or something that may not be swapped."""
+
+    returns = "new"
+
+    def module_load(self, other, assign=False):
+        if self.returns != "new":
+            return self if self.returns == "self" else other
+        return (other * 2).as_subclass(torch.Tensor)
+
+
+@pytest.mark.usefixtures("swapping")
+@pytest.mark.parametrize("assign", [False, True])
+def test_swapping_loads_what_the_class_of_a_tensor_makes_of_it(assign) -> None:
+    net, state = nn.Linear(2, 3), nn.Linear(2, 3, dtype=torch.float64).state_dict()
+    net.weight = nn.Parameter(net.weight.detach().as_subclass(Doubled), requires_grad=False)
+    net.register_buffer("scale", torch.zeros(()))
+    state["scale"] = torch.ones(())
+    weight, bias, scale = net.weight, net.bias, net.scale
+    net.load_state_dict(state, assign=assign)
+    assert net.weight is weight and net.bias is bias and net.scale is scale
+    assert torch.equal(weight, state["weight"] * 2) and weight.dtype == torch.float64
+    assert isinstance(weight, nn.Parameter) and not weight.requires_grad and bias.requires_grad
+    assert bias.dtype == (torch.float64 if assign else torch.float32)
+    assert scale.item() == 1 and not isinstance(scale, nn.Parameter)
+
+
+@pytest.mark.usefixtures("swapping")
+def test_swapping_asks_the_class_of_what_is_loaded() -> None:
+    class Packed(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.Tensor.module_load:
+                assert not isinstance(args[0], cls) and kwargs == {"assign": False}
+                return args[1].as_subclass(torch.Tensor) + 1
+            return super().__torch_function__(func, types, args, kwargs)
+
+    net = nn.Linear(1, 1, bias=False)
+    net.load_state_dict({"weight": torch.ones(1, 1).as_subclass(Packed)})
+    assert net.weight.item() == 2 and type(net.weight) is nn.Parameter
+
+
+@pytest.mark.usefixtures("swapping")
+@pytest.mark.parametrize("returns", ["self", "other"])
+def test_swapping_refuses_tensors_that_are_in_use(monkeypatch, returns) -> None:
+    monkeypatch.setattr(Doubled, "returns", returns)
+    net = nn.Linear(2, 3)
+    net.weight = nn.Parameter(net.weight.detach().as_subclass(Doubled))
+    with pytest.raises(RuntimeError, match=f"module_load returned {returns}"):
+        net.load_state_dict(nn.Linear(2, 3).state_dict())
+
+
 def test_batch_norm_reads_files_without_a_batch_counter() -> None:
     state = nn.BatchNorm1d(2).state_dict()
     del state["num_batches_tracked"]

@@ -7,7 +7,7 @@ key is the id of the handle that removes it, and entries are in calling order.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from rushlight.nn.modules._member_dicts import own_dict
@@ -92,7 +92,11 @@ class HookView(MutableMapping[int, "Callable[..., Any]"]):
         return self._table()[id].function
 
     def __setitem__(self, id: int, function: Callable[..., Any]) -> None:
-        getattr(self._module._own_hooks(), self._moment)[id] = Hook(function)
+        hooks = getattr(self._module._own_hooks(), self._moment)
+        if id in hooks:
+            hooks[id] = Hook(function, hooks[id].takes_kwargs, hooks[id].always_call)
+        else:
+            hooks[id] = Hook(function)
 
     def __delitem__(self, id: int) -> None:
         del self._table()[id]
@@ -104,4 +108,63 @@ class HookView(MutableMapping[int, "Callable[..., Any]"]):
         return len(self._table())
 
     def __repr__(self) -> str:
+        return repr(self.copy())
+
+    def copy(self) -> OrderedDict[int, Callable[..., Any]]:
+        """Returns what is in it now."""
+        return OrderedDict(self)
+
+    def move_to_end(self, id: int, last: bool = True) -> None:
+        """Makes a hook the last one that runs, or the first one."""
+        self._table().move_to_end(id, last)
+
+    def replace(self, functions: Mapping[int, Callable[..., Any]]) -> None:
+        """Takes these hooks in place of those there are."""
+        functions = OrderedDict(functions)
+        for id in set(self) - set(functions):
+            del self[id]
+        for id, function in functions.items():
+            self[id] = function
+            self.move_to_end(id)
+
+
+class FlagView(MutableMapping[int, bool]):
+    """A live mapping of the ids of those hooks of a module for which a flag is True, to True."""
+
+    def __init__(self, module: Hooked, moment: str, flag: str) -> None:
+        self._hooks = HookView(module, moment)
+        self._flag = flag
+
+    def __getitem__(self, id: int) -> bool:
+        if getattr(self._hooks._table()[id], self._flag):
+            return True
+        raise KeyError(id)
+
+    def __setitem__(self, id: int, value: bool) -> None:
+        setattr(self._hooks._table()[id], self._flag, value)
+
+    def __delitem__(self, id: int) -> None:
+        self[id]  # raises KeyError
+        self[id] = False
+
+    def __iter__(self) -> Iterator[int]:
+        return (id for id in self._hooks if id in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
         return repr(OrderedDict(self))
+
+
+class HooksOf:
+    """An attribute of modules: a view of their hooks for a moment, which replaces them when set."""
+
+    def __init__(self, moment: str) -> None:
+        self._moment = moment
+
+    def __get__(self, module: Hooked | None, owner: object = None) -> Any:
+        return self if module is None else HookView(module, self._moment)
+
+    def __set__(self, module: Hooked, hooks: Mapping[int, Callable[..., Any]]) -> None:
+        HookView(module, self._moment).replace(hooks)

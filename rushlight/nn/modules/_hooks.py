@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from rushlight import _C
-from rushlight.nn.modules._hook_tables import Hook, HookTable, HookView, HookWithoutModule
+from rushlight.nn.modules._hook_tables import FlagView, Hook, HooksOf, HookTable, HookWithoutModule
 from rushlight.nn.modules._member_dicts import own_dict
 from rushlight.nn.modules._members import Members
 from rushlight.utils.hooks import RemovableHandle
@@ -54,6 +54,7 @@ class Hooked(Members):
 
     else:
         __call__ = _C._module_call  # goes to forward, or below when there are hooks
+        _call_impl = __call__  # PyTorch's name
 
     def _call_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
         return _call_with_hooks(self, args, kwargs)
@@ -61,37 +62,26 @@ class Hooked(Members):
     def _own_hooks(self) -> HookTable:
         return own_dict(self).setdefault("_hooks", HookTable())
 
-    @property
-    def _forward_pre_hooks(self) -> HookView:
-        return HookView(self, "forward_pre")
+    _forward_pre_hooks = HooksOf("forward_pre")
+    _forward_hooks = HooksOf("forward")
+    _backward_pre_hooks = HooksOf("backward_pre")
+    _backward_hooks = HooksOf("backward")
+    _state_dict_pre_hooks = HooksOf("state_dict_pre")
+    _state_dict_hooks = HooksOf("state_dict_post")
+    _load_state_dict_pre_hooks = HooksOf("load_state_dict_pre")
+    _load_state_dict_post_hooks = HooksOf("load_state_dict_post")
 
     @property
-    def _forward_hooks(self) -> HookView:
-        return HookView(self, "forward")
+    def _forward_pre_hooks_with_kwargs(self) -> FlagView:
+        return FlagView(self, "forward_pre", "takes_kwargs")
 
     @property
-    def _backward_pre_hooks(self) -> HookView:
-        return HookView(self, "backward_pre")
+    def _forward_hooks_with_kwargs(self) -> FlagView:
+        return FlagView(self, "forward", "takes_kwargs")
 
     @property
-    def _backward_hooks(self) -> HookView:
-        return HookView(self, "backward")
-
-    @property
-    def _state_dict_pre_hooks(self) -> HookView:
-        return HookView(self, "state_dict_pre")
-
-    @property
-    def _state_dict_hooks(self) -> HookView:
-        return HookView(self, "state_dict_post")
-
-    @property
-    def _load_state_dict_pre_hooks(self) -> HookView:
-        return HookView(self, "load_state_dict_pre")
-
-    @property
-    def _load_state_dict_post_hooks(self) -> HookView:
-        return HookView(self, "load_state_dict_post")
+    def _forward_hooks_always_called(self) -> FlagView:
+        return FlagView(self, "forward", "always_call")
 
     def _hooks_at(self, moment: str) -> list[Hook]:
         """The hooks for a moment in calling order: those of all modules, then this module's."""

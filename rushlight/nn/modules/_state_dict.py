@@ -13,6 +13,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.__future__ import get_swap_module_params_on_conversion
 from rushlight.nn.modules._hooks import Hooked
 from rushlight.nn.parameter import Parameter, is_lazy
 
@@ -277,7 +278,8 @@ class Stateful(Hooked):
                 f"size mismatch for {key}: copying a param with shape {tuple(value.shape)} from "
                 f"checkpoint, the shape in current model is {tuple(tensor.shape)}."
             )
-        if assign:
+        swaps = get_swap_module_params_on_conversion()
+        if assign and not swaps:
             if isinstance(tensor, Parameter):
                 if isinstance(value, Parameter):
                     value.requires_grad_(tensor.requires_grad)
@@ -285,7 +287,7 @@ class Stateful(Hooked):
                     value = Parameter(value, tensor.requires_grad)
             setattr(self, name, value)
             return None
-        if tensor.is_meta and not value.is_meta:
+        if tensor.is_meta and not value.is_meta and not assign:
             warnings.warn(
                 f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
                 "parameter in the current model, which is a no-op. (Did you mean to pass "
@@ -295,7 +297,10 @@ class Stateful(Hooked):
             )
         try:
             with rl.no_grad():
-                tensor.copy_(value)
+                if swaps:
+                    _swap_in(tensor, value, assign)
+                else:
+                    tensor.copy_(value)
         except (RuntimeError, NotImplementedError) as error:
             return (
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
@@ -303,6 +308,22 @@ class Stateful(Hooked):
                 f"{tuple(value.shape)}, an exception occurred : {error}"
             )
         return None
+
+
+def _swap_in(tensor: Tensor, value: Tensor, assign: bool) -> None:
+    """Makes a member what its class makes of the value to load; it stays the same object."""
+    loaded = tensor.module_load(value, assign=assign)
+    if loaded is tensor or loaded is value:
+        raise RuntimeError(
+            f"module_load returned {'self' if loaded is tensor else 'other'}, whose place another "
+            "tensor shall take. Return its .detach()."
+        )
+    if isinstance(tensor, Parameter):
+        if isinstance(loaded, Parameter):
+            loaded.requires_grad_(tensor.requires_grad)
+        else:
+            loaded = Parameter(loaded, tensor.requires_grad)
+    rl.utils.swap_tensors(tensor, loaded)
 
 
 def _quoted(keys: list[str]) -> str:

@@ -571,3 +571,18 @@ class GLU(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+# What copies of MultiheadAttention ask before they call torch._native_multi_head_attention.
+
+
+def _arg_requires_grad(x: Tensor | None) -> bool:
+    return x is not None and x.requires_grad
+
+
+def _check_arg_device(x: Tensor | None) -> bool:
+    return x is None or x.device.type in ("cpu", "cuda")
+
+
+def _is_make_fx_tracing() -> bool:
+    return False  # the ops that it is made of are traced as others are

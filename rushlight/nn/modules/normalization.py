@@ -16,7 +16,10 @@ from rushlight.nn.parameter import Parameter
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-def _shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+_shape_t = int | Sequence[int]  # PyTorch's name
+
+
+def _shape(normalized_shape: _shape_t) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 

@@ -39,16 +39,28 @@ __all__ = [
 ]
 
 
-def _causal_mask(size: int, device: rl.device | str | None, dtype: rl.dtype | None) -> Tensor:
-    return rl.full((size, size), -math.inf, device=device, dtype=dtype).triu(1)
+# Copies of these layers call the next three by PyTorch's names.
 
 
-def _is_causal(mask: Tensor | None, said: bool | None, input: Tensor, batch_first: bool) -> bool:
-    """What was said about a mask, else whether it is the causal one for an input."""
-    if said is not None or mask is None:
-        return bool(said)
-    length = input.shape[1 if batch_first and input.dim() == 3 else 0]
-    causal = _causal_mask(length, mask.device, mask.dtype)
+def _generate_square_subsequent_mask(
+    sz: int, device: rl.device | str | None = None, dtype: rl.dtype | None = None
+) -> Tensor:
+    return rl.full((sz, sz), -math.inf, device=device, dtype=dtype).triu(1)
+
+
+def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
+    """The length of a sequence, or of those of a batch; None if they have several."""
+    return None if src.is_nested else src.shape[1 if batch_first and src.dim() == 3 else 0]
+
+
+def _detect_is_causal_mask(
+    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
+) -> bool:
+    """What was said about a mask, else whether it is the causal one for sequences of a size."""
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    size = mask.shape[-2] if size is None else size
+    causal = _generate_square_subsequent_mask(size, mask.device, mask.dtype)
     return mask.shape == causal.shape and bool((mask == causal).all())
 
 
@@ -131,7 +143,8 @@ class TransformerEncoder(Module):
             src.dtype,
         )
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, False)
-        is_causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)
+        length = _get_seq_len(src, self.layers[0].self_attn.batch_first)
+        is_causal = _detect_is_causal_mask(mask, is_causal, length)
         out = src
         for layer in self.layers:
             out = layer(
@@ -202,8 +215,8 @@ class TransformerDecoder(Module):
 
         tgt_is_causal is found out if None.
         """
-        batch_first = self.layers[0].self_attn.batch_first
-        tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
+        length = _get_seq_len(tgt, self.layers[0].self_attn.batch_first)
+        tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
         out = tgt
         for layer in self.layers:
             out = layer(
@@ -350,4 +363,4 @@ class Transformer(Module):
             >>> torch.nn.Transformer.generate_square_subsequent_mask(2).tolist()
             [[0.0, -inf], [0.0, 0.0]]
         """
-        return _causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)

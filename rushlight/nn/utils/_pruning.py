@@ -226,29 +226,45 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
+# Programs with methods of their own use these three by PyTorch's names.
+
+
+def _validate_pruning_amount_init(amount: float) -> None:
+    """Raises unless amount is a number of units, or a share of them."""
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    is_count = isinstance(amount, numbers.Integral)
+    if amount < 0 or (not is_count and amount > 1):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
+            "integer"
+        )
+
+
+def _validate_pruning_amount(amount: float, tensor_size: int) -> None:
+    """Raises ValueError if amount is a number of more units than there are."""
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to "
+            f"prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount: float, tensor_size: int) -> int:
+    """Returns how many units of so many amount is."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
 class _Amount(BasePruningMethod):
     """A method that prunes a number of units, or a share of them."""
 
     def __init__(self, amount: float) -> None:
-        if not isinstance(amount, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        is_count = isinstance(amount, numbers.Integral)
-        if amount < 0 or (not is_count and amount > 1):
-            raise ValueError(
-                f"amount={amount} should either be a float in the range [0, 1] or a non-negative "
-                "integer"
-            )
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, units: int) -> int:
-        if not isinstance(self.amount, numbers.Integral):
-            return round(self.amount * units)
-        if self.amount > units:
-            raise ValueError(
-                f"amount={self.amount} should be smaller than the number of parameters to "
-                f"prune={units}"
-            )
-        return int(self.amount)
+        _validate_pruning_amount(self.amount, units)
+        return _compute_nparams_toprune(self.amount, units)
 
 
 class _Unstructured(_Amount):

@@ -17,6 +17,9 @@ from rushlight.nn.utils._pruning import (
     PruningContainer,
     RandomStructured,
     RandomUnstructured,
+    _compute_nparams_toprune,  # noqa: F401
+    _validate_pruning_amount,  # noqa: F401
+    _validate_pruning_amount_init,  # noqa: F401
     hook_of,
 )
 from rushlight.nn.utils.convert_parameters import parameters_to_vector
