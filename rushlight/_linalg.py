@@ -194,6 +194,7 @@ def lobpcg(
 
 
 def _dense_eigenpairs(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, Tensor]:
+    A = (A + A.mH) / 2  # eigh reads one triangle
     if B is None:
         values, vectors = rl.linalg.eigh(A)
     else:  # L^-1 A L^-H y = e y with B = L L^H and y = L^H x

@@ -255,14 +255,17 @@ class Function:
             )
 
     def tangents(self, point: Point, direction: Tensor) -> dict[int, Tensor]:
-        """The same by forward mode."""
+        """The same by forward mode, where the other inputs have tangents of zero."""
         from rushlight.autograd import forward_ad
 
         with forward_ad.dual_level():
-            dual = forward_ad.make_dual(point.tensor, point.like(direction))
-            parts = {
-                k: forward_ad.unpack_dual(out) for k, out in self({point.position: dual}).items()
+            duals = {
+                p.position: forward_ad.make_dual(
+                    p.tensor, p.like(direction if p is point else rl.zeros_like(p.numbers))
+                )
+                for p in self.points
             }
+            parts = {k: forward_ad.unpack_dual(out) for k, out in self(duals).items()}
         return {
             k: _exact(rl.zeros_like(part.primal) if part.tangent is None else part.tangent)
             for k, part in parts.items()

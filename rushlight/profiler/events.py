@@ -162,6 +162,7 @@ def _has_namesake_around(event: FunctionEvent) -> bool:
 
 
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}  # in microseconds, the longest first
+_FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")  # each 1000 of the one before
 
 
 def format_time(us: float) -> str:
@@ -404,8 +405,14 @@ def _columns(
         columns.append(("Input Shapes", lambda e: _cut(str(e.input_shapes), shapes)))
     if any(row.stack for row in rows):
         columns.append(("Source Location", lambda e: _cut(e.stack[0] if e.stack else "", source)))
-    if any(row.flops for row in rows):
-        columns.append(("Total FLOPs", lambda e: str(e.flops) if e.flops else "--"))
+    if counts := [row.flops for row in rows if row.flops]:
+        power = min(int(math.log10(min(counts)) / 3), len(_FLOPS) - 1)
+        columns.append(
+            (
+                f"Total {_FLOPS[power]}",
+                lambda e: f"{e.flops / 1000**power:.3f}" if e.flops else "--",
+            )
+        )
     return columns
 
 

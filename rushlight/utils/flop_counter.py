@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from rushlight import Tensor, nn
+from rushlight._op_overload import OpOverloadPacket
 from rushlight._overridable import function_of
 from rushlight.nn.modules._multiply_adds import multiply_adds
 from rushlight.nn.modules.module import (
@@ -44,7 +45,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[F], 
     """Returns a decorator for a formula: how many operations a function does.
 
     Args:
-        targets: the function, or a list of functions.
+        targets: the function, torch.mm or torch.ops.aten.mm, or a list of functions.
         get_raw: whether the formula gets the arguments and out_val, the result; without it, it gets
             the shapes of tensors and out_shape.
 
@@ -82,6 +83,11 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
     return counted
 
 
+def _called_by(target: Any) -> Any:
+    """The function that a program calls for torch.ops.aten.add and the like; others themselves."""
+    return function_of(target._function) if isinstance(target, OpOverloadPacket) else target
+
+
 class FlopCounterMode(TorchFunctionMode):
     """Counts the floating-point operations of what runs in a with block, and prints a table.
 
@@ -89,7 +95,8 @@ class FlopCounterMode(TorchFunctionMode):
         mods: has no effect: modules are known by themselves.
         depth: how many levels of modules the table shows.
         display: whether to print the table at the end.
-        custom_mapping: formulas for functions, which get the shapes of their tensors and out_shape.
+        custom_mapping: formulas for functions, which get the shapes of their tensors and out_shape;
+            one whose _get_raw is True gets the tensors and out_val.
 
     Example:
         >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
@@ -117,8 +124,11 @@ class FlopCounterMode(TorchFunctionMode):
         self.depth = depth
         self.display = display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        own = {target: _of_shapes(formula) for target, formula in (custom_mapping or {}).items()}
-        self._formulas = {**flop_registry, **own}
+        own = {
+            target: formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
+            for target, formula in (custom_mapping or {}).items()
+        }
+        self._formulas = {_called_by(t): formula for t, formula in {**flop_registry, **own}.items()}
         self._open: list[str] = ["Global"]  # modules that run
         self._names: dict[nn.Module, str] = {}
         self._hooks: list[Any] = []

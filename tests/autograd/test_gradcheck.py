@@ -13,7 +13,7 @@ from sparse_matrices import LAYOUTS, in_layout, random_matrix
 
 import rushlight as torch
 from rushlight import _C, Tensor
-from rushlight.autograd import gradcheck, gradgradcheck
+from rushlight.autograd import forward_ad, gradcheck, gradgradcheck
 from rushlight.autograd.gradcheck import GradcheckError
 
 BOTH_MODES = pytest.mark.parametrize("fast_mode", [False, True], ids=["slow", "fast"])
@@ -364,6 +364,18 @@ def test_a_wrong_tangent_is_caught(fast_mode: bool) -> None:
     assert gradcheck(WrongTangent.apply, leaf(3), fast_mode=fast_mode)
     with pytest.raises(GradcheckError, match="Jacobian mismatch.*(?s:.*)3 by forward mode, 2 by"):
         gradcheck(WrongTangent.apply, leaf(3), check_forward_ad=True, fast_mode=fast_mode)
+
+
+def test_forward_mode_gives_every_input_a_tangent() -> None:
+    def func(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        if forward_ad._current_level >= 0:
+            value, tangent = forward_ad.unpack_dual(y)
+            assert tangent is not None
+            y = forward_ad.make_dual(value, tangent * 1.1)
+        return x + y, y
+
+    with pytest.raises(GradcheckError, match="output 0 with respect to input 1(?s:.*)forward mode"):
+        gradcheck(func, (leaf(2), leaf(2)), check_forward_ad=True)
 
 
 class WrongForBatches(torch.autograd.Function):

@@ -411,6 +411,14 @@ def test_lobpcg_finds_the_extreme_eigenvalues(generalized, largest) -> None:
     assert dense.requires_grad
 
 
+def test_lobpcg_has_gradients_for_both_triangles() -> None:
+    A = normal(6, 6)
+    A = tensor_of(A + A.T).requires_grad_()
+    assert torch.autograd.gradcheck(lambda A: torch.lobpcg(A, k=2), A)
+    torch.lobpcg(A, k=2)[0].sum().backward()
+    assert torch.allclose(A.grad, A.grad.mT)
+
+
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
 def test_lobpcg_of_a_sparse_matrix(layout: torch.layout) -> None:
     torch.manual_seed(0)

@@ -57,6 +57,14 @@ def test_shapes_memory_lines_and_operations() -> None:
         assert title in table
 
 
+def test_operations_are_shown_in_the_unit_of_the_smallest_count() -> None:
+    with profile(record_shapes=True, with_flops=True) as prof:
+        torch.ones(50, 20) @ torch.ones(20, 10)
+        torch.ones(100, 20) @ torch.ones(20, 100)
+    table = prof.key_averages(group_by_input_shape=True).table()
+    assert "Total KFLOPs" in table and " 20.000" in table and " 400.000" in table
+
+
 def test_averages_add_up() -> None:
     x = torch.ones(4)
     with profile(record_shapes=True) as prof:

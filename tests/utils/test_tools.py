@@ -75,10 +75,18 @@ def test_flops_have_formulas_of_ones_own() -> None:
     def formula(shape: Any, dim: int, *, out_shape: Any) -> int:
         return shape.numel() + 1000 * len(out_shape)
 
+    def raw(*args: Any, out_val: torch.Tensor) -> int:
+        return out_val.numel()
+
+    raw._get_raw = True
     x = torch.ones(3, 4)
     with FlopCounterMode(display=False, custom_mapping={torch.softmax: formula}) as counter:
         torch.softmax(x, 1)
     assert counter.get_flop_counts() == {"Global": {"softmax": 2012}}
+    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.add: raw}) as counter:
+        _ = x + x
+        x.add(1)
+    assert counter.get_flop_counts() == {"Global": {"add": 2 * x.numel()}}
     register_flop_formula([torch.cumsum], get_raw=True)(lambda x, dim, out_val: 7)
     try:
         with pytest.raises(RuntimeError, match="duplicate registrations"):
