@@ -40,8 +40,17 @@ class _DistributedBackendOptions:
     global_ranks_in_group: list[int]
 
 
+def _fake(told: _DistributedBackendOptions, pg_options: Any) -> Any:
+    from rushlight.distributed.fake_group import FakeGroup
+
+    return FakeGroup(told.group_rank, told.group_size)
+
+
 class Backend(str):
     """A backend's name in small letters: "gloo" for tensors of the CPU, "nccl" for those of GPUs.
+
+    With "fake" one process plays a rank of a job of any size: what the others bring is what it
+    brings itself. It shows shapes, memory and the order of calls, not the numbers.
 
     Example:
         >>> torch.distributed.Backend("GLOO")
@@ -56,8 +65,9 @@ class Backend(str):
     XCCL = "xccl"
     UCC = "ucc"
     MPI = "mpi"
+    FAKE = "fake"
 
-    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
     default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": NCCL}
     backend_capability: ClassVar[dict[str, list[str]]] = {
         GLOO: ["cpu", "cuda"],
@@ -65,8 +75,9 @@ class Backend(str):
         XCCL: ["xpu"],
         UCC: ["cpu", "cuda"],
         MPI: ["cpu", "cuda"],
+        FAKE: ["cpu", "cuda"],
     }
-    _plugins: ClassVar[dict[str, _Plugin]] = {}  # by name in capitals
+    _plugins: ClassVar = {"FAKE": _Plugin(_fake, True)}  # by name in capitals
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):

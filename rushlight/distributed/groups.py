@@ -20,7 +20,7 @@ from rushlight.distributed.constants import default_pg_nccl_timeout, default_pg_
 from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
-from rushlight.distributed.store import PrefixStore, Store, seconds_of
+from rushlight.distributed.store import HashStore, PrefixStore, Store, seconds_of
 
 if TYPE_CHECKING:
     from rushlight.distributed.mesh import Mesh
@@ -130,6 +130,7 @@ def init_process_group(
     Args:
         backend: "nccl" for tensors on GPUs, "gloo" for all through the memory of the CPU, or pairs
             like "cpu:gloo,cuda:nccl", which None stands for. "nccl" also takes tensors on the CPU.
+            "fake" and others: see Backend.
         init_method: where the processes find each other, see rendezvous; "env://" by default.
         timeout: how long a process waits for another, 30 minutes by default, 10 with "nccl".
         world_size: the number of processes; needed with `store`.
@@ -159,6 +160,8 @@ def init_process_group(
     if timeout is None:
         timeout = default_pg_nccl_timeout if backend == Backend.NCCL else default_pg_timeout
     seconds_of(timeout)
+    if store is None and init_method is None and backend == Backend.FAKE:
+        store = HashStore()
     if store is None:
         url = "env://" if init_method is None else init_method
         store, rank, world_size = next(rendezvous(url, rank, world_size, timeout=timeout))

@@ -151,3 +151,42 @@ def test_backend_gets_what_it_asks_for() -> None:
     with pytest.raises(TypeError, match="inherits from ProcessGroup"):
         dist.init_process_group("broken", store=store, rank=0, world_size=1)
     assert not dist.is_initialized()
+
+
+def test_fake_backend_plays_one_rank_of_many() -> None:
+    dist.init_process_group("fake", rank=1, world_size=4)
+    try:
+        assert dist.get_backend() == dist.Backend.FAKE and dist.is_backend_available("fake")
+        x, parts, whole = torch.ones(2), [torch.zeros(2) for _ in range(4)], torch.zeros(4, 2)
+        for call in (dist.all_reduce, lambda y: dist.broadcast(y, 0), lambda y: dist.send(y, 0)):
+            call(x)
+        assert x.tolist() == [1.0, 1.0] and dist.recv(x, 0) == 0
+        dist.all_gather(parts, x)
+        dist.all_gather_into_tensor(whole, x)
+        assert whole.eq(1).all() and all(part.eq(1).all() for part in parts)
+        mine = [torch.full((2,), float(i)) for i in range(4)]
+        dist.reduce_scatter(x, mine)
+        assert x.tolist() == [1.0, 1.0]
+        dist.reduce_scatter_tensor(x, torch.arange(8.0))
+        assert x.tolist() == [2.0, 3.0]
+        dist.all_to_all(parts, mine)
+        assert [part[0].item() for part in parts] == [0, 1, 2, 3]
+        wide = torch.zeros(6)
+        dist.all_to_all_single(wide, torch.arange(4.0), [3, 1, 1, 1])
+        assert wide.tolist() == [0, 1, 2, 3, 0, 1]
+        dist.scatter(x, None, 0)
+        dist.scatter(x, mine, 1)
+        dist.gather(x, parts, 1)
+        assert x.tolist() == [1.0, 1.0] and parts[3].tolist() == [1.0, 1.0]
+        everything: list[Any] = [None] * 4
+        dist.all_gather_object(everything, "it")
+        assert everything == ["it"] * 4
+        assert dist.all_reduce(x, async_op=True).wait()  # pyright: ignore[reportOptionalMemberAccess]
+        inner = dist.new_group([1, 2])
+        assert (inner.rank(), inner.size()) == (0, 2)
+        dist.barrier()
+        mesh = dist.init_device_mesh("cpu", (4,))
+        shard = dist.tensor.distribute_tensor(torch.ones(8), mesh, [dist.tensor.Shard(0)])
+        assert shard.to_local().shape == (2,) and shard.full_tensor().shape == (8,)
+    finally:
+        dist.destroy_process_group()
