@@ -12,6 +12,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import rushlight as rl
+from rushlight._quantized import QuantizedDType
 from rushlight.fx._naming import qualified_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
@@ -45,6 +46,7 @@ base_types = (
     rl.device,
     rl.memory_format,
     rl.layout,
+    QuantizedDType,
 )
 CONSTANTS = (*base_types, type(None), EllipsisType)
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
