@@ -160,8 +160,8 @@ def init_process_group(
     if timeout is None:
         timeout = default_pg_nccl_timeout if backend == Backend.NCCL else default_pg_timeout
     seconds_of(timeout)
-    if store is None and init_method is None and backend == Backend.FAKE:
-        store = HashStore()
+    if backend == Backend.FAKE and init_method is None:
+        store = HashStore()  # whatever was given, as there is nobody to share it with
     if store is None:
         url = "env://" if init_method is None else init_method
         store, rank, world_size = next(rendezvous(url, rank, world_size, timeout=timeout))

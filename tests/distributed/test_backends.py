@@ -154,7 +154,7 @@ def test_backend_gets_what_it_asks_for() -> None:
 
 
 def test_fake_backend_plays_one_rank_of_many() -> None:
-    dist.init_process_group("fake", rank=1, world_size=4)
+    dist.init_process_group("fake", rank=1, world_size=4, store=dist.Store())
     try:
         assert dist.get_backend() == dist.Backend.FAKE and dist.is_backend_available("fake")
         x, parts, whole = torch.ones(2), [torch.zeros(2) for _ in range(4)], torch.zeros(4, 2)
