@@ -323,7 +323,7 @@ class Node:
         """Returns whether it matters although nothing uses its result.
 
         Inputs and outputs do, functions marked by has_side_effect, functions and methods that
-        write in place, and those that draw random numbers.
+        write in place or into out=, and those that draw random numbers.
 
         Args:
             impure_random: whether drawing random numbers counts.
@@ -339,7 +339,7 @@ class Node:
             return getattr(module.get_submodule(self.target), "_is_impure", False)
         if self.op not in ("call_function", "call_method"):
             return False
-        if self.target in _side_effects:
+        if self.target in _side_effects or self.kwargs.get("out") is not None:
             return True
         name = self.target if isinstance(self.target, str) else self.target.__name__
         if name in _RANDOM:
