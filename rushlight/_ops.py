@@ -13,9 +13,13 @@ __all__ = list(_ops)  # pyright: ignore[reportUnsupportedDunderAll]
 _ops["meshgrid"].__kwdefaults__ = {"indexing": None}
 
 
-def __getattr__(name: str) -> type:
+def __getattr__(name: str) -> object:
     if name in ("OpOverload", "OpOverloadPacket"):
         from rushlight import _op_overload
 
         return getattr(_op_overload, name)
+    if name == "ops":
+        from rushlight import ops
+
+        return ops
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

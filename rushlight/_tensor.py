@@ -86,6 +86,11 @@ class Tensor(
 
     vars().update(_C.ops("Tensor"))
 
+    # Python 2 divided by these, and programs still call them by name.
+    __div__ = _C.TensorBase.__truediv__
+    __rdiv__ = _C.TensorBase.__rtruediv__
+    __idiv__ = _C.TensorBase.__itruediv__
+
     __module__ = "rushlight"
 
     def __new__(cls, *args: Any, dtype: Any = None, device: Any = None) -> Any:

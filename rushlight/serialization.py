@@ -8,6 +8,7 @@ the new one is complete.
 
 from __future__ import annotations
 
+import codecs
 import enum
 import mmap as mmap_module
 import os
@@ -126,8 +127,8 @@ def load(
             the standard library such as argparse.Namespace; still no code.
         mmap: map the file into memory, so that tensors are read when they are used; f must be a
             path. Changing such a tensor does not change the file.
-        pickle_load_args: encoding, errors and fix_imports have no effect: what Python 2 wrote is
-            read as latin1.
+        pickle_load_args: encoding of the texts that Python 2 wrote, latin1 by default, or "bytes";
+            errors, as in bytes.decode; fix_imports has no effect.
 
     Raises:
         pickle.UnpicklingError: the file needs a class or function that was not registered, is
@@ -153,7 +154,7 @@ def load(
         from rushlight.utils._pytree import tree_map_only
 
         with skip_data(), unset_fake_temporarily():
-            loaded = load(f, map_location, weights_only=weights_only, mmap=mmap)
+            loaded = load(f, map_location, weights_only=weights_only, mmap=mmap, **pickle_load_args)
         return tree_map_only(Tensor, fake_mode.from_tensor, loaded)
     from rushlight._checkpoint.archive import ReadOptions
     from rushlight._checkpoint.unpickling import read_checkpoint
@@ -163,7 +164,8 @@ def load(
     is_path = isinstance(f, str | os.PathLike)
     mmap = (config.load.mmap and is_path) if mmap is None else mmap
     is_shared = mmap and config.load.mmap_flags == mmap_module.MAP_SHARED
-    options = ReadOptions(mmap, is_shared, order, _skips_data)
+    texts = {name: pickle_load_args[name] for name in _TEXTS & pickle_load_args.keys()}
+    options = ReadOptions(mmap, is_shared, order, _skips_data, **texts)
     more = weights_only is False
     rest = (map_location, options, _safe_globals, _restore, more)
     if isinstance(f, str | os.PathLike):
@@ -268,10 +270,13 @@ def _check_pickle_module(caller: str, pickle_module: Any) -> None:
         )
 
 
+_TEXTS = {"encoding", "errors"}  # how load reads the texts of Python 2
+
+
 def _check_load_arguments(f: Any, map_location: Any, options: dict[str, Any]) -> None:
     import rushlight as rl
 
-    unknown = options.keys() - {"encoding", "errors", "fix_imports"}
+    unknown = options.keys() - {*_TEXTS, "fix_imports"}
     if unknown:
         raise TypeError(f"load() got an unexpected keyword argument {min(unknown)!r}")
     if not isinstance(f, str | os.PathLike):
@@ -282,6 +287,9 @@ def _check_load_arguments(f: Any, map_location: Any, options: dict[str, Any]) ->
                     "torch.load from a path, or from a file that is seekable: pass "
                     "io.BytesIO(data) for data that was read before."
                 )
+    encoding = options.get("encoding", "bytes")
+    if encoding != "bytes":
+        codecs.lookup(encoding)
     is_known = map_location is None or isinstance(map_location, str | dict | rl.device)
     if not is_known and not callable(map_location):
         raise TypeError(

@@ -256,6 +256,29 @@ def test_python_2_options_are_accepted_and_others_refused() -> None:
         loaded(data, foo=1)
 
 
+def test_texts_of_python_2_are_read_in_an_encoding_or_as_bytes() -> None:
+    entries = entries_of(saved(["żą", torch.ones(2)]))
+    program = entries["data.pkl"]
+    for old in ("żą", "storage", "0", "cpu"):
+        data = old.encode()
+        assert text(old) in program
+        program = program.replace(text(old), b"U" + bytes([len(data)]) + data)
+    file = archive({**entries, "data.pkl": program})
+    for encoding, expected in (
+        ("utf-8", "żą"),
+        ("bytes", "żą".encode()),
+        ("latin1", "żą".encode().decode("latin1")),
+    ):
+        found, tensor = loaded(file, encoding=encoding)
+        assert found == expected and tensor.tolist() == [1.0, 1.0]
+    assert loaded(file)[0] == "żą".encode().decode("latin1")
+    with pytest.raises(pickle.UnpicklingError, match="not in the encoding 'ascii'"):
+        loaded(file, encoding="ascii")
+    assert loaded(file, encoding="ascii", errors="replace")[0] == "\ufffd" * 4
+    with pytest.raises(LookupError, match="unknown encoding"):
+        loaded(file, encoding="latin-17")
+
+
 def test_wrong_arguments_of_load_are_told_from_damaged_files() -> None:
     with pytest.raises(AttributeError, match=r"'int' object has no attribute 'read'.*seekable"):
         torch.load(3)

@@ -144,3 +144,18 @@ def test_annotations_name_what_arguments_may_be() -> None:
     assert isinstance([torch.ones(1)], torch.types._TensorOrTensors.__args__[1].__origin__)
     assert torch.storage.UntypedStorage is torch.UntypedStorage
     assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url
+
+
+def test_cpu_capabilities_are_those_of_the_processor() -> None:
+    capabilities = torch.cpu.get_capabilities()
+    assert capabilities is torch.cpu.get_capabilities()
+    with pytest.raises(TypeError, match="assignment"):
+        capabilities["avx2"] = True  # pyright: ignore[reportIndexIssue]
+    if capabilities["architecture"] == "x86_64":
+        assert capabilities["sse2"] is True and capabilities["fma4"] in (False, True)
+        if torch.backends.cpu.get_cpu_capability() == "AVX512":
+            assert all(capabilities[f"avx512_{part}"] for part in ("f", "bw", "cd", "dq", "vl"))
+        if torch.backends.cpu.get_cpu_capability() != "DEFAULT":
+            assert all(capabilities[name] for name in ("avx2", "fma3", "f16c", "bmi", "lzcnt"))
+    elif capabilities["architecture"] == "aarch64":
+        assert capabilities["neon"] is True

@@ -85,13 +85,15 @@ class ArchiveWriter:
 
 
 class ReadOptions:
-    """How the bytes of tensors are read.
+    """How the bytes of tensors are read, and the texts of Python 2.
 
     Args:
         use_mmap: map the file into memory instead of reading tensors; skips their CRC-32.
         is_shared: what is written to tensors in a mapped file goes to the file.
         order: the order of bytes in a file that does not tell it: "little" or "big".
         skips_data: leave the tensors zero.
+        encoding: of the texts; "bytes" for bytes in their place. latin1 loses neither.
+        errors: what is done where a text is of another encoding, as in bytes.decode.
     """
 
     def __init__(
@@ -100,11 +102,15 @@ class ReadOptions:
         is_shared: bool = False,
         order: str = "little",
         skips_data: bool = False,
+        encoding: str = "latin1",
+        errors: str = "strict",
     ) -> None:
         self.use_mmap = use_mmap
         self.is_shared = is_shared
         self.order = order
         self.skips_data = skips_data
+        self.encoding = encoding
+        self.errors = errors
 
     def map_file(self, file: Any) -> mmap.mmap | None:
         """Maps a file if wanted; its pages are private unless it is to be shared."""

@@ -56,7 +56,7 @@ def read_checkpoint(
         file: file that can be read and sought.
         name: what error messages call it.
         map_location: as in load.
-        options: how to read the bytes of tensors.
+        options: how to read the bytes of tensors, and the texts of Python 2.
         registered: functions and classes that the user trusts, by full name.
         restore: moves a storage to a location that is no device, or returns None.
         more: whether it may hold what data.py rebuilds, too.
@@ -64,7 +64,7 @@ def read_checkpoint(
     with _told_as_damage(name):
         reader = _open(file, name, options)
         storages = _Storages(reader, map_location, options.order, restore)
-        machine = _Machine(reader.read("data.pkl"), registered, storages.load)
+        machine = _Machine(reader.read("data.pkl"), registered, storages.load, options)
         if more:
             machine.learn()
         return machine.run()
@@ -156,7 +156,7 @@ class _Storages:
             check(reference[5] is None, "it is from before PyTorch 0.4. Save it anew there")
             reference = reference[:5]
         check(len(reference) == 5, "not a reference to a storage")
-        kind, storage_type, key, location, numel = reference
+        kind, storage_type, key, location, numel = map(_as_text, reference)
         are_texts = type(kind) is type(key) is type(location) is str
         check(are_texts and kind == "storage", "not a reference to a storage")
         check(isinstance(storage_type, StorageType), "not a reference to a storage")
@@ -202,6 +202,11 @@ class _Storages:
             ) from error
 
 
+def _as_text(value: Any) -> Any:
+    """What stands for a text where those of Python 2 are read as bytes."""
+    return value.decode("latin1") if isinstance(value, bytes) else value
+
+
 def _swap_bytes(data: Tensor, storage_type: StorageType) -> Tensor:
     check(storage_type.dtype is not None, "untyped storages of the other byte order are unknown")
     parts = 2 if storage_type.dtype in (rl.complex64, rl.complex128) else 1
@@ -216,6 +221,7 @@ class _Machine:
         data: the pickle.
         registered: functions and classes that the user trusts, by full name.
         load_storage: returns the storage that a reference of the pickle means.
+        options: how to read the texts of Python 2.
     """
 
     def __init__(
@@ -223,8 +229,10 @@ class _Machine:
         data: bytes,
         registered: dict[str, Any],
         load_storage: Callable[[Any], TypedStorage],
+        options: ReadOptions | None = None,
     ) -> None:
         self._data = data
+        self._options = options or ReadOptions()
         self._position = 0
         self._stack: list[Any] = []
         self._marks: list[list[Any]] = []
@@ -274,6 +282,20 @@ class _Machine:
 
     def take_counted(self, layout: str) -> bytes:
         return self.take(self.number(layout))
+
+    def old_text(self, layout: str) -> str | bytes:
+        """Takes a string of Python 2, which is text or bytes."""
+        taken = self.take_counted(layout)
+        encoding = self._options.encoding
+        if encoding == "bytes":
+            return taken
+        try:
+            return taken.decode(encoding, self._options.errors)
+        except UnicodeDecodeError as error:
+            raise UnpicklingError(
+                f"a text of Python 2 is not in the encoding {encoding!r}: {error}. Pass "
+                "another, or encoding='latin1', which takes all"
+            ) from None
 
     def line(self) -> str:
         end = self._data.find(b"\n", self._position)
@@ -457,8 +479,7 @@ def _text(layout: str) -> Callable[[_Machine], None]:
 
 
 def _old_text(layout: str) -> Callable[[_Machine], None]:
-    """Strings of Python 2, text or bytes, of which latin-1 loses neither."""
-    return lambda m: m.push(m.take_counted(layout).decode("latin-1"))
+    return lambda m: m.push(m.old_text(layout))
 
 
 def _bytes(layout: str) -> Callable[[_Machine], None]:

@@ -11,6 +11,7 @@ from rushlight import _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import MappingProxyType
     from typing import Any
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "current_device",
     "current_stream",
     "device_count",
+    "get_capabilities",
     "is_available",
     "is_initialized",
     "set_device",
@@ -69,6 +71,21 @@ def is_initialized() -> bool:
 def device_count() -> int:
     """Returns 1: all processors are one device."""
     return 1
+
+
+def get_capabilities() -> MappingProxyType[str, bool | str]:
+    """Returns which instruction sets the processor has, by their names in PyTorch.
+
+    Of x86-64 these are among others "avx2", "fma3", "avx512_f" and "amx_tile", of ARM "neon",
+    "bf16" and "sve"; beside them "architecture" is the processor's family. They are read once.
+
+    Example:
+        >>> torch.cpu.get_capabilities()["architecture"] in ("x86_64", "aarch64")
+        True
+    """
+    from rushlight.cpu._capabilities import CAPABILITIES
+
+    return CAPABILITIES
 
 
 def current_device() -> str:

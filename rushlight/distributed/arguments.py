@@ -13,7 +13,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.groups import default_group, get_group_rank
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.work import Work
 
@@ -168,7 +168,7 @@ def write_back(tensors: Iterable[Tensor], flats: Iterable[Tensor]) -> None:
             tensor.detach().copy_(flat.view(tensor.shape))
 
 
-def cliques_for(group: ProcessGroup, name: str, tensors: Sequence[Tensor]) -> Cliques | None:
+def cliques_for(group: BuiltinGroup, name: str, tensors: Sequence[Tensor]) -> Cliques | None:
     """Returns the GPUs of the group's ranks, if NCCL is to move tensors; None if the CPU is.
 
     Raises:
@@ -187,7 +187,7 @@ def cliques_for(group: ProcessGroup, name: str, tensors: Sequence[Tensor]) -> Cl
 
 
 def queue(
-    group: ProcessGroup,
+    group: BuiltinGroup,
     clique: Clique,
     name: str,
     operation: Callable[..., list[tuple[Tensor, Tensor]]],
@@ -220,7 +220,7 @@ def queue(
 
 
 def collect(
-    group: ProcessGroup,
+    group: BuiltinGroup,
     operation: Callable[..., None],
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],

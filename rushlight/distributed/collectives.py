@@ -23,8 +23,15 @@ from rushlight.distributed.arguments import (
 )
 from rushlight.distributed.errors import DistBackendError, DistStoreError
 from rushlight.distributed.gathering import all_gather
+from rushlight.distributed.group_calls import (
+    AllreduceOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    ReduceOptions,
+    delegate,
+)
 from rushlight.distributed.groups import member
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.store import seconds_of
 from rushlight.distributed.work import Work
@@ -66,6 +73,9 @@ def barrier(
     ranks = member(group, "barrier")
     if ranks is None:
         return None
+    if not isinstance(ranks, BuiltinGroup):
+        opts = BarrierOptions(timeout, device_ids=device_ids)
+        return delegate(ranks, "barrier", async_op, opts)
     device = None if not device_ids else rl.device("cuda", device_ids[0]).index
     return ranks.wait_for_all(None if timeout is None else seconds_of(timeout), async_op, device)
 
@@ -97,6 +107,8 @@ def broadcast(
     if ranks is None:
         return None
     root = group_rank(ranks, src, group_src)
+    if not isinstance(ranks, BuiltinGroup):
+        return delegate(ranks, "broadcast", async_op, [tensor], BroadcastOptions(rootRank=root))
     return collect(
         ranks,
         flat_collectives.broadcast,
@@ -146,6 +158,8 @@ def all_reduce(
     check_tensor(tensor, "tensor")
     if ranks is None:
         return None
+    if not isinstance(ranks, BuiltinGroup):
+        return delegate(ranks, "allreduce", async_op, [tensor], AllreduceOptions(reduceOp=op))
     return collect(
         ranks,
         flat_collectives.all_reduce,
@@ -185,6 +199,9 @@ def reduce(
     if ranks is None:
         return None
     root = group_rank(ranks, dst, group_dst)
+    if not isinstance(ranks, BuiltinGroup):
+        opts = ReduceOptions(rootRank=root, reduceOp=op)
+        return delegate(ranks, "reduce", async_op, [tensor], opts)
     is_root = ranks.rank() == root
     return collect(
         ranks,
@@ -269,6 +286,9 @@ def monitored_barrier(
     """
     ranks = member(group, "monitored_barrier")
     if ranks is None:
+        return
+    if not isinstance(ranks, BuiltinGroup):
+        delegate(ranks, "monitored_barrier", True, timeout, wait_all_ranks)
         return
     if isinstance(timeout, (int, float)):
         timeout = timedelta(seconds=timeout)

@@ -21,8 +21,16 @@ from rushlight.distributed.arguments import (
     collect,
     group_rank,
 )
+from rushlight.distributed.group_calls import (
+    AllgatherOptions,
+    AllToAllOptions,
+    GatherOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+    delegate,
+)
 from rushlight.distributed.groups import member
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.work import Work
 
@@ -63,6 +71,9 @@ def all_gather(
     check_tensor(tensor, "tensor")
     if ranks is None:
         return None
+    if not isinstance(ranks, BuiltinGroup):
+        opts = AllgatherOptions()
+        return delegate(ranks, "allgather", async_op, [tensor_list], [tensor], opts)
     is_even = cliques_for(ranks, "all_gather", [tensor]) is None
     check_list("all_gather", "tensor_list", tensor_list, tensor, ranks, is_even)
     return collect(
@@ -108,6 +119,9 @@ def all_gather_single(
         size,
         ("output_tensor", "input_tensor"),
     )
+    if not isinstance(ranks, BuiltinGroup):
+        opts = AllgatherOptions()
+        return delegate(ranks, "_allgather_base", async_op, output_tensor, input_tensor, opts)
     return collect(
         ranks,
         flat_collectives.all_gather,
@@ -158,6 +172,10 @@ def gather(
         check_list("gather", "gather_list", outputs, tensor, ranks)
     elif outputs:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    if not isinstance(ranks, BuiltinGroup):
+        opts = GatherOptions(rootRank=root)
+        lists = [outputs] if outputs else []
+        return delegate(ranks, "gather", async_op, lists, [tensor], opts)
     return collect(
         ranks,
         flat_collectives.gather,
@@ -205,6 +223,10 @@ def scatter(
         check_list("scatter", "scatter_list", inputs, tensor, ranks)
     elif inputs:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    if not isinstance(ranks, BuiltinGroup):
+        opts = ScatterOptions(rootRank=root)
+        lists = [inputs] if inputs else []
+        return delegate(ranks, "scatter", async_op, [tensor], lists, opts)
     return collect(
         ranks,
         flat_collectives.scatter,
@@ -254,6 +276,9 @@ def reduce_scatter(
             f"reduce_scatter: input_list[{ranks.rank()}] has shape {tuple(mine.shape)}, but output "
             f"has {tuple(output.shape)}, which gets the reduction of it."
         )
+    if not isinstance(ranks, BuiltinGroup):
+        opts = ReduceScatterOptions(reduceOp=op)
+        return delegate(ranks, "reduce_scatter", async_op, [output], [input_list], opts)
     return collect(
         ranks,
         flat_collectives.reduce_scatter,
@@ -293,6 +318,9 @@ def reduce_scatter_single(
         return None
     size = ranks.size()
     check_room("reduce_scatter_tensor", input, output, size, ("input", "output"))
+    if not isinstance(ranks, BuiltinGroup):
+        opts = ReduceScatterOptions(reduceOp=op)
+        return delegate(ranks, "_reduce_scatter_base", async_op, output, input, opts)
     return collect(
         ranks,
         flat_collectives.reduce_scatter,
@@ -342,6 +370,9 @@ def all_to_all(
                 f"each of the {ranks.size()} ranks."
             )
     check_dtypes("all_to_all", *input_tensor_list, *output_tensor_list)
+    if not isinstance(ranks, BuiltinGroup):
+        lists = output_tensor_list, input_tensor_list
+        return delegate(ranks, "alltoall", async_op, *lists, AllToAllOptions())
     return _exchange(
         ranks,
         output_tensor_list,
@@ -352,7 +383,7 @@ def all_to_all(
 
 
 def _exchange(
-    ranks: ProcessGroup,
+    ranks: BuiltinGroup,
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],
     args: Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[object, ...]],
@@ -406,6 +437,10 @@ def all_to_all_single(
     size = ranks.size()
     out_sizes = _splits("output", output, output_split_sizes, size)
     in_sizes = _splits("input", input, input_split_sizes, size)
+    if not isinstance(ranks, BuiltinGroup):
+        lengths = output_split_sizes or [], input_split_sizes or []
+        opts = AllToAllOptions()
+        return delegate(ranks, "alltoall_base", async_op, output, input, *lengths, opts)
     return _exchange(
         ranks,
         [output],

@@ -25,6 +25,7 @@ __all__ = [
     "ReduceOptions",
     "ReduceScatterOptions",
     "ScatterOptions",
+    "delegate",
 ]
 
 
@@ -210,3 +211,28 @@ class GroupCalls:
     ) -> None:
         """Calls monitored_barrier."""
         dist.monitored_barrier(self, timeout, wait_all_ranks)
+
+
+def delegate(group: Any, name: str, async_op: bool, *args: Any) -> Any:
+    """Has a group of a registered backend do a collective by its own method.
+
+    Args:
+        name: of the method.
+        async_op: whether to return the work at once.
+        args: what the method gets.
+
+    Raises:
+        RuntimeError: if the group has no such method.
+    """
+    method = getattr(group, name)
+    if getattr(method, "__func__", None) is getattr(GroupCalls, name):
+        raise RuntimeError(
+            f"{name}: the backend {group.name()!r} does not support it. {type(group).__name__} has "
+            "to define a method of this name."
+        )
+    work = method(*args)
+    if async_op:
+        return work
+    if work is not None:
+        work.wait()
+    return None

@@ -10,12 +10,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import rushlight as rl
-from rushlight.distributed.backend import Backend, BackendConfig
+from rushlight.distributed.backend import (
+    Backend,
+    BackendConfig,
+    _DistributedBackendOptions,
+    _Plugin,
+)
 from rushlight.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from rushlight.distributed.flat_collectives import Way
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
-from rushlight.distributed.store import PrefixStore, Store, seconds_of
+from rushlight.distributed.store import HashStore, PrefixStore, Store, seconds_of
 
 if TYPE_CHECKING:
     from rushlight.distributed.mesh import Mesh
@@ -125,13 +130,14 @@ def init_process_group(
     Args:
         backend: "nccl" for tensors on GPUs, "gloo" for all through the memory of the CPU, or pairs
             like "cpu:gloo,cuda:nccl", which None stands for. "nccl" also takes tensors on the CPU.
+            "fake" and others: see Backend.
         init_method: where the processes find each other, see rendezvous; "env://" by default.
         timeout: how long a process waits for another, 30 minutes by default, 10 with "nccl".
         world_size: the number of processes; needed with `store`.
         rank: of this process, from 0; needed with `store`.
         store: a store that all processes share, instead of init_method.
         group_name: ignored.
-        pg_options: ignored.
+        pg_options: for backends of your own, see Backend.register_backend.
         device_id: the GPU that this process uses; with it NCCL begins at once, not when a tensor
             comes.
 
@@ -154,6 +160,8 @@ def init_process_group(
     if timeout is None:
         timeout = default_pg_nccl_timeout if backend == Backend.NCCL else default_pg_timeout
     seconds_of(timeout)
+    if backend == Backend.FAKE and init_method is None:
+        store = HashStore()  # whatever was given, as there is nobody to share it with
     if store is None:
         url = "env://" if init_method is None else init_method
         store, rank, world_size = next(rendezvous(url, rank, world_size, timeout=timeout))
@@ -169,7 +177,9 @@ def init_process_group(
     _state.store = PrefixStore(f"default_pg/{job}", store)
     _state.place = rank, world_size
     _state.made.clear()
-    _state.default = _made(list(range(world_size)), rank, timeout, "default_pg", config, device_id)
+    _state.default = _made(
+        list(range(world_size)), rank, timeout, "default_pg", config, device_id, pg_options
+    )
     _name_rank_in_tracebacks(rank)
 
 
@@ -180,6 +190,7 @@ def _made(
     desc: str | None,
     config: BackendConfig,
     device_id: rl.device | int | None,
+    pg_options: Any,
 ) -> ProcessGroup:
     """A group that this process is in, at a position of `ranks`."""
     # Its members alone have to agree on its name, and they have been in the same groups so far.
@@ -188,8 +199,16 @@ def _made(
     assert _state.store is not None
     device = rl.device("cuda", device_id) if isinstance(device_id, int) else device_id
     gpu = device.index if device is not None and device.type == "cuda" else None
-    made = ProcessGroup(
-        PrefixStore(f"group {name}", _state.store),
+    store = PrefixStore(f"group {name}", _state.store)
+    if plugin := config.plugin():
+        made = _plugged(plugin, store, ranks, rank, timeout, name, pg_options)
+        made.group_name, made.group_desc = name, desc or "undefined"
+        made.ranks, made.store, made.backend = ranks, store, config
+        made.set_timeout(timeout)
+        _state.groups[name] = made
+        return made
+    made = BuiltinGroup(
+        store,
         rank,
         len(ranks),
         timeout,
@@ -203,6 +222,29 @@ def _made(
     _state.groups[name] = made
     if gpu is not None and made.cliques is not None:
         made.cliques.whole(gpu)
+    return made
+
+
+def _plugged(
+    plugin: _Plugin,
+    store: Store,
+    ranks: list[int],
+    rank: int,
+    timeout: timedelta,
+    name: str,
+    pg_options: Any,
+) -> ProcessGroup:
+    """A group of a backend that was registered."""
+    if plugin.extended_api:
+        told = _DistributedBackendOptions(store, rank, len(ranks), timeout, name, ranks)
+        made = plugin.creator_fn(told, pg_options)
+    else:
+        made = plugin.creator_fn(store, rank, len(ranks), timeout)
+    if not isinstance(made, ProcessGroup):
+        raise TypeError(
+            "init_process_group: the function of a backend must return an instance of a class that "
+            f"inherits from ProcessGroup, not {made!r}."
+        )
     return made
 
 
@@ -419,7 +461,7 @@ def new_group(
         ranks: the members' ranks in the job; None for all.
         timeout: how long a rank waits for another; the job's by default.
         backend: as for init_process_group; the job's by default.
-        pg_options: ignored.
+        pg_options: as for init_process_group.
         use_local_synchronization: ignored; in PyTorch the others must call it too without this.
         group_desc: what the group is for.
         device_id: as for init_process_group.
@@ -453,4 +495,5 @@ def new_group(
             )
     if whole.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
-    return _made(members, members.index(whole.rank()), timeout, group_desc, config, device_id)
+    rank = members.index(whole.rank())
+    return _made(members, rank, timeout, group_desc, config, device_id, pg_options)

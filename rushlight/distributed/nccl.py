@@ -21,7 +21,7 @@ from typing import Any
 import rushlight as rl
 from rushlight import _C, Tensor, cuda
 from rushlight.distributed.errors import DistBackendError, DistStoreError
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import BuiltinGroup
 from rushlight.distributed.store import PrefixStore, Store, seconds_of
 from rushlight.distributed.work import Work
 from rushlight.futures import Future
@@ -61,7 +61,7 @@ class Clique:
         DistError: if others do not come in time or have ended, or NCCL cannot join the GPUs.
     """
 
-    def __init__(self, group: ProcessGroup, members: Sequence[int], device: int, name: str) -> None:
+    def __init__(self, group: BuiltinGroup, members: Sequence[int], device: int, name: str) -> None:
         self.device = device
         self.members = list(members)
         self._group = weakref.ref(group)
@@ -84,7 +84,7 @@ class Clique:
         group = self._group()
         return 0.0 if group is None else group.timeout.total_seconds()
 
-    def _meet(self, group: ProcessGroup, name: str, rank: int) -> bytes:
+    def _meet(self, group: BuiltinGroup, name: str, rank: int) -> bytes:
         """Waits for the others in the store, where nothing can hang; returns NCCL's name for us."""
         store = PrefixStore(f"nccl {name}", group.store)
         if rank == 0:
@@ -122,7 +122,7 @@ class Clique:
         is_shared = "Duplicate GPU" in str(result)
         raise DistBackendError(f"cuda:{self.device}: {result}{hint if is_shared else ''}")
 
-    def _wait_for(self, group: ProcessGroup, store: Store, here: list[str]) -> str:
+    def _wait_for(self, group: BuiltinGroup, store: Store, here: list[str]) -> str:
         """Waits until all members have set their keys; returns what is wrong, or ""."""
         end = time.monotonic() + self._timeout
         while True:
@@ -278,7 +278,7 @@ class Cliques:
         device: the GPU that barriers use; None for the one used first.
     """
 
-    def __init__(self, group: ProcessGroup, device: int | None) -> None:
+    def __init__(self, group: BuiltinGroup, device: int | None) -> None:
         self._group = weakref.ref(group)
         self._device = device
         self._made: dict[tuple[int, int | None], Clique] = {}
@@ -299,7 +299,7 @@ class Cliques:
         return self._find(group, device, peer, sorted((group.rank(), peer)))
 
     def _find(
-        self, group: ProcessGroup, device: int, peer: int | None, members: Sequence[int]
+        self, group: BuiltinGroup, device: int, peer: int | None, members: Sequence[int]
     ) -> Clique:
         if self._is_closed:
             raise DistBackendError("the group was destroyed or aborted.")

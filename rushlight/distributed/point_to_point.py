@@ -16,8 +16,9 @@ from rushlight.distributed.arguments import (
 )
 from rushlight.distributed.calls import DTYPE_NUMBERS, DTYPES
 from rushlight.distributed.errors import DistBackendError
+from rushlight.distributed.group_calls import delegate
 from rushlight.distributed.groups import get_process_group_ranks, member, mesh
-from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.work import Work
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
@@ -53,6 +54,9 @@ def send(
             "Invalid destination rank: destination rank should not be the same as the rank of the "
             "current process."
         )
+    if not isinstance(ranks, BuiltinGroup):
+        delegate(ranks, "send", False, [tensor], rank, tag)
+        return
     if _queued("send", tensor, ranks, rank, False):
         return
     operation = _sending(tensor, ranks, rank, tag)
@@ -80,6 +84,8 @@ def isend(
     if ranks is None:
         return None
     rank = group_rank(ranks, dst, group_dst, "dst")
+    if not isinstance(ranks, BuiltinGroup):
+        return delegate(ranks, "send", True, [tensor], rank, tag)
     if queued := _queued("send", tensor, ranks, rank, True):
         return queued[0]
     operation = _sending(tensor, ranks, rank, tag)
@@ -140,6 +146,10 @@ def irecv(
 
     has_source = src is not None or group_src is not None
     rank = group_rank(ranks, src, group_src, "src") if has_source else None
+    if not isinstance(ranks, BuiltinGroup):
+        if rank is None:
+            return delegate(ranks, "recv_anysource", True, [tensor], tag)
+        return delegate(ranks, "recv", True, [tensor], rank, tag)
     if queued := _queued("recv", tensor, ranks, rank, True):
         return queued[0]
     flat = flat_of(tensor)
@@ -176,7 +186,7 @@ def _sending(tensor: Tensor, ranks: ProcessGroup, rank: int, tag: int) -> Callab
 
 
 def _queued(
-    name: str, tensor: Tensor, ranks: ProcessGroup, rank: int | None, async_op: bool
+    name: str, tensor: Tensor, ranks: BuiltinGroup, rank: int | None, async_op: bool
 ) -> list[Work | None]:
     """Queues a message to or from a rank on the GPU, and returns its work; [] if NCCL does not."""
     cliques = cliques_for(ranks, name, [tensor])
@@ -270,7 +280,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 def _queued_batch(batch: list[P2POp]) -> list[Work]:
     """Queues messages on the GPU, and returns their work; [] if NCCL does not."""
     ranks = member(batch[0].group, "batch_isend_irecv")
-    if ranks is None:
+    if not isinstance(ranks, BuiltinGroup):
         return []
     tensors = [each.tensor for each in batch]
     cliques = cliques_for(ranks, "batch_isend_irecv", tensors)

@@ -1,8 +1,9 @@
 """A group of processes that call the same collectives in the same order.
 
-Owns the choice of the way between them, the order of what a process does in the group, and the
-flat tensors of the CPU that the algorithms work on. A collective that nobody must wait for runs in
-a thread; the others run in the caller's, after those.
+Owns what all groups have and, of those that are built in, the choice of the way between the
+processes, the order of what a process does in the group, and the flat tensors of the CPU that the
+algorithms work on. A collective that nobody must wait for runs in a thread; the others run in the
+caller's, after those.
 """
 
 from __future__ import annotations
@@ -36,15 +37,74 @@ if TYPE_CHECKING:
     from rushlight.distributed.coalescing import Coalescing
     from rushlight.distributed.nccl import Cliques
 
-__all__ = ["ProcessGroup", "ProcessGroupGloo"]
+__all__ = ["BuiltinGroup", "ProcessGroup", "ProcessGroupGloo"]
 
 _TRANSPORT = "RUSHLIGHT_TRANSPORT"  # of the environment: "shared_memory", "tcp", or what fits
 
-_groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
+_groups: weakref.WeakSet[BuiltinGroup] = weakref.WeakSet()
 
 
 class ProcessGroup(GroupCalls):
     """Some ranks of a job; init_process_group and new_group make them.
+
+    A class of your own that inherits from it, and has methods for the collectives, is a backend
+    once Backend.register_backend has given it a name.
+
+    Args:
+        rank: of this process in the group.
+        size: the number of its processes.
+    """
+
+    store: Store
+    backend: BackendConfig
+    coalescing: Coalescing | None = None  # while its collectives are put together
+    group_name = ""
+    group_desc = "undefined"
+    _timeout = default_pg_timeout.total_seconds()
+
+    def __init__(self, rank: int, size: int) -> None:
+        self._rank = rank
+        self._size = size
+        self.ranks = list(range(size))
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup {self.group_name!r}, rank {self.rank()} of {self.size()}>"
+
+    def rank(self) -> int:
+        """Returns this process's rank in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Returns the number of processes."""
+        return self._size
+
+    def name(self) -> str:
+        """Returns the name of the backend."""
+        return self.getBackendName()
+
+    def getBackendName(self) -> str:
+        """Returns the name of the backend, for a class of your own to define."""
+        return Backend.UNDEFINED
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long a rank waits for another."""
+        return timedelta(seconds=self._timeout)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Sets how long this rank waits for another from now on."""
+        self._timeout = timeout.total_seconds()
+
+    def shutdown(self) -> None:
+        """Ends what was begun and leaves the group."""
+
+    def abort(self) -> None:
+        """Leaves the group at once."""
+        self.shutdown()
+
+
+class BuiltinGroup(ProcessGroup):
+    """A group whose ranks meet in shared memory, over TCP, or by NCCL.
 
     Args:
         store: where its ranks find each other, for this group alone.
@@ -73,15 +133,14 @@ class ProcessGroup(GroupCalls):
         backend: BackendConfig,
         device: int | None = None,
     ) -> None:
-        self._rank = rank
-        self._size = size
+        super().__init__(rank, size)
         self._timeout = timeout.total_seconds()
-        self.ranks = list(range(size)) if ranks is None else list(ranks)
+        if ranks is not None:
+            self.ranks = list(ranks)
         self.group_name = group_name
         self.group_desc = group_desc
         self.store = store
         self.backend = backend
-        self.coalescing: Coalescing | None = None  # while its collectives are put together
         self._device = device
         self._pid = os.getpid()
         self._calls = 0
@@ -91,18 +150,7 @@ class ProcessGroup(GroupCalls):
         self.way = self._shared_memory() or make_way(self)
         _groups.add(self)
 
-    def __repr__(self) -> str:
-        return f"<ProcessGroup {self.group_name!r}, rank {self._rank} of {self._size}>"
-
-    def rank(self) -> int:
-        """Returns this process's rank in the group."""
-        return self._rank
-
-    def size(self) -> int:
-        """Returns the number of processes."""
-        return self._size
-
-    def name(self) -> str:
+    def getBackendName(self) -> str:
         """Returns the name of the backend; of the CPU's if there are two."""
         names = self.backend.device_backend_map
         return names.get("cpu") or next(iter(names.values()))
@@ -125,15 +173,6 @@ class ProcessGroup(GroupCalls):
             )
             return None
         return Cliques(self, self._device)
-
-    @property
-    def timeout(self) -> timedelta:
-        """How long a rank waits for another."""
-        return timedelta(seconds=self._timeout)
-
-    def set_timeout(self, timeout: timedelta) -> None:
-        """Sets how long this rank waits for another from now on."""
-        self._timeout = timeout.total_seconds()
 
     def is_alive(self, rank: int) -> bool:
         """Returns False if it is known that the process of a rank of the group has ended."""
@@ -267,7 +306,7 @@ class ProcessGroup(GroupCalls):
         self.shutdown()
 
 
-class ProcessGroupGloo(ProcessGroup):
+class ProcessGroupGloo(BuiltinGroup):
     """The group of PyTorch's name; there is one kind here."""
 
 

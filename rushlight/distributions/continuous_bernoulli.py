@@ -15,6 +15,8 @@ from rushlight.distributions.utils import (
     Shape,
     broadcast_all,
     clamp_probs,
+    lazy_property,
+    logits_to_probs,
     uniform,
 )
 from rushlight.nn import functional as F
@@ -60,6 +62,11 @@ class ContinuousBernoulli(BinaryChances, ExponentialFamily):
         self._adopt_chances(probs, logits, validate_args)
         if probs is not None:
             vars(self)["probs"] = clamp_probs(self.probs)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The parameter, apart from 0 and 1, where the formulas would divide by 0."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _split(self, probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Whether probs are away from 1/2; where so probs, else lims[0]; and probs - 1/2."""
@@ -115,7 +122,7 @@ class ContinuousBernoulli(BinaryChances, ExponentialFamily):
     def entropy(self) -> Tensor:
         # -E[log density], which is linear in x.
         log_rest = (-self.probs).log1p()
-        return -self.mean * self.logits - self._cont_bern_log_norm() - log_rest
+        return -self.mean * self._log_odds(self.probs) - self._cont_bern_log_norm() - log_rest
 
     @property
     def _natural_params(self) -> tuple[Tensor]:

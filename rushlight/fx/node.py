@@ -12,6 +12,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import rushlight as rl
+from rushlight._quantized import QuantizedDType
 from rushlight.fx._naming import qualified_name
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list
 
@@ -45,6 +46,7 @@ base_types = (
     rl.device,
     rl.memory_format,
     rl.layout,
+    QuantizedDType,
 )
 CONSTANTS = (*base_types, type(None), EllipsisType)
 OPS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
@@ -321,7 +323,7 @@ class Node:
         """Returns whether it matters although nothing uses its result.
 
         Inputs and outputs do, functions marked by has_side_effect, functions and methods that
-        write in place, and those that draw random numbers.
+        write in place or into out=, and those that draw random numbers.
 
         Args:
             impure_random: whether drawing random numbers counts.
@@ -337,7 +339,7 @@ class Node:
             return getattr(module.get_submodule(self.target), "_is_impure", False)
         if self.op not in ("call_function", "call_method"):
             return False
-        if self.target in _side_effects:
+        if self.target in _side_effects or self.kwargs.get("out") is not None:
             return True
         name = self.target if isinstance(self.target, str) else self.target.__name__
         if name in _RANDOM:

@@ -220,6 +220,19 @@ def test_density_of_relaxed_bernoulli_integrates_to_one(temperature):
     assert np.trapezoid(density, x) == pytest.approx(1, abs=1e-3)
 
 
+def test_extreme_logits_of_continuous_bernoulli_are_those_of_clamped_chances():
+    logits = torch.tensor([1e38, -1e38, 100.0], requires_grad=True)
+    at_bounds = D.ContinuousBernoulli(torch.tensor([1.0, 0.0, 1.0]))
+    found = D.ContinuousBernoulli(logits=logits)
+    density = found.log_prob(torch.tensor([1.0, 0.0, 1.0]))
+    np.testing.assert_allclose(density.detach(), 2.76898, rtol=1e-5)
+    (gradient,) = torch.autograd.grad(density.sum(), logits)
+    assert gradient.tolist() == [0.0, 0.0, 0.0]
+    for name in ("mean", "variance"):
+        assert getattr(found, name).equal(getattr(at_bounds, name))
+    assert found.entropy().equal(at_bounds.entropy())
+
+
 def test_density_of_continuous_bernoulli_integrates_to_one():
     x = np.linspace(0, 1, 20_001)
     for p in (0.05, 0.4995, 0.5, 0.8):

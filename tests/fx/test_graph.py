@@ -151,6 +151,19 @@ def test_nodes_may_be_erased_during_a_walk() -> None:
     assert [n.op for n in graph.nodes] == ["placeholder", "output"]
 
 
+def test_what_writes_into_an_argument_is_no_dead_code() -> None:
+    def program(a: torch.Tensor) -> torch.Tensor:
+        b = a + 1
+        torch.add(b, b, out=a)
+        torch.ops.aten.mul.out(b, b, out=a)
+        torch.sub(b, b, out=None)
+        return a
+
+    module = fx.symbolic_trace(program)
+    assert module.graph.eliminate_dead_code()
+    assert [node.name for node in module.graph.nodes] == ["a", "add", "add_1", "mul", "output"]
+
+
 def test_dead_code_goes_and_what_writes_stays() -> None:
     def f(x: Any, unused: Any) -> Any:
         x.relu_()

@@ -230,3 +230,17 @@ def test_tags_name_all_calls_and_come_in_order() -> None:
         split_by_tags(tagged(Tagged()), ["a", "b"])
     with pytest.raises(AssertionError, match="part b needs what a makes, which comes later"):
         split_by_tags(tagged(Tagged()), ["b", "a", "c"])
+
+
+def test_parts_of_an_exported_module_are_called_as_it_is() -> None:
+    class Pairs(nn.Module):
+        def forward(self, pair: dict[str, torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:
+            return pair["a"] * 2, [pair["b"] + 1]
+
+    pair = {"a": torch.ones(2), "b": torch.zeros(2)}
+    module = torch.export.export(Pairs(), (pair,)).module()
+    assert isinstance(module, fx.GraphModule)
+    for node in module.graph.nodes:
+        node.tag = "all"
+    doubled, (added,) = split_by_tags(module, ["all"])(pair)
+    assert doubled.tolist() == [2.0, 2.0] and added.tolist() == [1.0, 1.0]

@@ -113,6 +113,15 @@ def test_shapes_of_parameters_may_be_known_and_buffers_recorded() -> None:
     assert traced(torch.ones(1)).tolist() == net(torch.ones(1)).tolist() == [18]
 
 
+def test_quantized_dtypes_are_arguments() -> None:
+    def rounded(x: torch.Tensor) -> torch.Tensor:
+        return torch.quantize_per_tensor(x, 0.5, 0, torch.quint8).dequantize()
+
+    traced = fx.symbolic_trace(rounded)
+    assert "torch.quint8" in traced.code
+    assert traced(torch.tensor([0.6])).tolist() == [0.5]
+
+
 def test_operators_are_recorded_from_either_side() -> None:
     def f(x: Any, y: Any) -> Any:
         return abs(-(1 - x) // (y % 2)) @ (3**x) == (~y & 1 | y ^ x), x[0, 1:], x.T

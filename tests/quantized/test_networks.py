@@ -315,3 +315,21 @@ def test_layers_print_in_one_line() -> None:
         "QuantizedEmbeddingBag(num_embeddings=3, embedding_dim=2, dtype=torch.quint8, "
         "qscheme=torch.per_channel_affine_float_qparams)"
     )
+
+
+def test_layers_take_their_arguments_as_in_pytorch() -> None:
+    elu, weight = nnq.ELU(0.5, 3, 1.5), nn.Parameter(torch.full((3,), 2.0))
+    assert (elu.scale, elu.zero_point, elu.alpha) == (0.5, 3, 1.5)
+    x = torch.quantize_per_tensor(torch.tensor([[-1.0, 0.0, 2.0]]), 0.5, 3, torch.quint8)
+    assert elu(x).int_repr().tolist() == [[1, 3, 7]]
+    norm = nnq.LayerNorm([3], weight, None, 0.25, 128)
+    assert norm.weight is weight and norm.bias is None
+    expected = nn.functional.layer_norm(x.dequantize(), [3], weight)
+    assert torch.allclose(norm(x).dequantize(), expected, atol=0.125)
+    assert nnq.PReLU(0.1, 2, 4).num_parameters == 4 and nnq.Sigmoid(0.1, output_zero_point=4).scale
+    assert (nnq.Softmax(1, 0.1, 2).dim, nnq.Softmax(1).scale) == (1, 1.0)
+    assert nnq.InstanceNorm2d(3, weight, None, 0.5, 1).weight is weight
+    with pytest.raises(TypeError, match="alpha was given twice"):
+        nnq.ELU(0.5, 3, 1.5, alpha=2.0)
+    with pytest.raises(TypeError, match="There are 3"):
+        nnq.ELU(0.5, 3, 1.5, False)

@@ -66,4 +66,6 @@ def split_by_tags(
     olds: dict[str, str] = {}
     assembly = Assembly(gm, gm, parts, home, olds, keeps_paths=True, returns_tuples=return_tuple)
     whole = assembly.build(tags, GraphModuleCls)
+    whole.graph.set_codegen(gm.graph._codegen)
+    whole.recompile()
     return (whole, {old: new for new, old in olds.items()}) if return_fqn_mapping else whole

@@ -77,19 +77,38 @@ class ByFloats(QuantizedLayer):
         return rl.quantize_per_tensor(values, self.scale, self.zero_point, input.dtype)
 
 
-def quantized_form(float_class: Any, own: tuple[str, ...], values: Callable[..., Any]) -> Any:
+def quantized_form(
+    float_class: Any, params: str, own: tuple[str, ...], values: Callable[..., Any]
+) -> Any:
     """Makes the quantized class of a float layer that computes by floats.
 
     Args:
         float_class: the layer, of which the class also has parameters and arguments.
+        params: the names of its arguments by place.
         own: names of the attributes that from_float takes over.
         values: the float layer's forward.
     """
+    places = params.split()
 
     class Quantized(ByFloats, float_class):
-        def __init__(self, *args: Any, scale: float = 1.0, zero_point: int = 0, **kw: Any) -> None:
-            float_class.__init__(self, *args, **kw)
-            self.scale, self.zero_point = float(scale), int(zero_point)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            if len(args) > len(places):
+                raise TypeError(
+                    f"{float_class.__name__}: {len(args)} arguments were given by place. There are "
+                    f"{len(places)}: {', '.join(places)}."
+                )
+            for name, value in zip(places, args, strict=False):
+                if kwargs.setdefault(name, value) is not value:
+                    raise TypeError(f"{float_class.__name__}: {name} was given twice.")
+            form = {"scale": 1.0, "zero_point": 0}
+            for name in ("output_scale", "scale", "output_zero_point", "zero_point"):
+                if name in kwargs:
+                    form[name.removeprefix("output_")] = kwargs.pop(name)
+            arrays = {name: kwargs.pop(name) for name in ("weight", "bias") if name in kwargs}
+            float_class.__init__(self, **kwargs)
+            for name, value in arrays.items():
+                setattr(self, name, value)
+            self.scale, self.zero_point = float(form["scale"]), int(form["zero_point"])
 
         def _values(self, x: Tensor) -> Tensor:
             return values(self, x)

@@ -177,6 +177,7 @@ class BatchNorm3d(_BatchNorm):
     """nn.BatchNorm3d of quantized volumes, by its running statistics."""
 
 
+_NORM_PARAMS = "num_features weight bias scale zero_point eps momentum affine track_running_stats"
 _NORM = (
     "num_features",
     "eps",
@@ -189,24 +190,40 @@ _NORM = (
     "running_var",
     "num_batches_tracked",
 )
-Hardswish = quantized_form(nn.Hardswish, ("inplace",), lambda m, x: F.hardswish(x))
-LeakyReLU = quantized_form(
-    nn.LeakyReLU, ("negative_slope", "inplace"), lambda m, x: F.leaky_relu(x, m.negative_slope)
+Hardswish = quantized_form(
+    nn.Hardswish, "scale zero_point", ("inplace",), lambda m, x: F.hardswish(x)
 )
-ELU = quantized_form(nn.ELU, ("alpha", "inplace"), lambda m, x: F.elu(x, m.alpha))
-Sigmoid = quantized_form(nn.Sigmoid, (), lambda m, x: x.sigmoid())
-Softmax = quantized_form(nn.Softmax, ("dim",), lambda m, x: F.softmax(x, m.dim))
-PReLU = quantized_form(nn.PReLU, ("num_parameters", "weight"), nn.PReLU.forward)
+LeakyReLU = quantized_form(
+    nn.LeakyReLU,
+    "scale zero_point negative_slope inplace",
+    ("negative_slope", "inplace"),
+    lambda m, x: F.leaky_relu(x, m.negative_slope),
+)
+ELU = quantized_form(
+    nn.ELU, "scale zero_point alpha", ("alpha", "inplace"), lambda m, x: F.elu(x, m.alpha)
+)
+Sigmoid = quantized_form(nn.Sigmoid, "output_scale output_zero_point", (), lambda m, x: x.sigmoid())
+Softmax = quantized_form(
+    nn.Softmax, "dim scale zero_point", ("dim",), lambda m, x: F.softmax(x, m.dim)
+)
+PReLU = quantized_form(
+    nn.PReLU,
+    "output_scale output_zero_point num_parameters",
+    ("num_parameters", "weight"),
+    nn.PReLU.forward,
+)
 LayerNorm = quantized_form(
     nn.LayerNorm,
+    "normalized_shape weight bias scale zero_point eps elementwise_affine",
     ("normalized_shape", "eps", "elementwise_affine", "weight", "bias"),
     nn.LayerNorm.forward,
 )
 GroupNorm = quantized_form(
     nn.GroupNorm,
+    "num_groups num_channels weight bias scale zero_point eps affine",
     ("num_groups", "num_channels", "eps", "affine", "weight", "bias"),
     nn.GroupNorm.forward,
 )
-InstanceNorm1d = quantized_form(nn.InstanceNorm1d, _NORM, nn.InstanceNorm1d.forward)
-InstanceNorm2d = quantized_form(nn.InstanceNorm2d, _NORM, nn.InstanceNorm2d.forward)
-InstanceNorm3d = quantized_form(nn.InstanceNorm3d, _NORM, nn.InstanceNorm3d.forward)
+InstanceNorm1d = quantized_form(nn.InstanceNorm1d, _NORM_PARAMS, _NORM, nn.InstanceNorm1d.forward)
+InstanceNorm2d = quantized_form(nn.InstanceNorm2d, _NORM_PARAMS, _NORM, nn.InstanceNorm2d.forward)
+InstanceNorm3d = quantized_form(nn.InstanceNorm3d, _NORM_PARAMS, _NORM, nn.InstanceNorm3d.forward)
