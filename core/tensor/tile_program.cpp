@@ -2,6 +2,7 @@
 #include "core/tensor/tile_program.h"
 
 #include <algorithm>
+#include <span>
 
 #include "core/device/allocator.h"
 #include "core/tensor/round_loops.h"
@@ -35,6 +36,15 @@ void swap_operands(TileProgram::Step& step) {
   Arithmetic& how = step.chain.links[0].how;
   if (how == Arithmetic::subtract) how = Arithmetic::subtract_from;
   else if (how == Arithmetic::divide) how = Arithmetic::divide_from;
+}
+
+// A chain of `operands` goes on with another one, which begins with what it gives.
+Chain joined(Chain chain, size_t operands, const Chain& next) {
+  for (Chain::Link link : std::span(next.links, size_t(next.count))) {
+    link.operand = int8_t(size_t(link.operand) + operands - 1);
+    chain.links[chain.count++] = link;
+  }
+  return chain;
 }
 
 // The chain of a step, where links are marked whose other operand is one number.
@@ -110,14 +120,7 @@ void TileProgram::join_chains() {
       if (is_one_number(first.inputs[0]) || is_lane(first.inputs[0], first.single))
         swap_operands(first);
 
-    const auto shift = int8_t(first.inputs.size() - 1);
-    Chain joined = first.chain;
-    for (int l = 0; l < second.chain.count; ++l) {
-      Chain::Link link = second.chain.links[l];
-      link.operand = int8_t(link.operand + shift);
-      joined.links[joined.count++] = link;
-    }
-    second.chain = joined;
+    second.chain = joined(first.chain, first.inputs.size(), second.chain);
     second.loop = chain_loop(first.output.item);
     second.cast = nullptr;
     second.inputs.erase(second.inputs.begin());
