@@ -286,3 +286,14 @@ def test_parameters_without_memory_are_described_as_others() -> None:
     assert repr(nn.ParameterList([param])) == (
         "ParameterList(  (0): Parameter containing: [torch.float32 of size 1])"
     )
+
+
+def test_subclasses_find_a_module_by_the_name_that_an_index_has() -> None:
+    class Named(nn.ModuleList):
+        def __getitem__(self, index):
+            return self._modules[self._get_abs_string_index(index)]
+
+    layers = Named([nn.ReLU(), nn.Tanh()])
+    assert isinstance(layers[-1], nn.Tanh) and layers._get_abs_string_index(0) == "0"
+    with pytest.raises(IndexError, match="out of range"):
+        layers[2]
