@@ -128,6 +128,15 @@ def test_lists_extend_from_iterables_only(make) -> None:
 # ModuleList
 
 
+@pytest.mark.parametrize("cls", [nn.Sequential, lambda *args: nn.ModuleList(args)])
+def test_nothing_is_lost_when_something_else_than_a_module_is_inserted(cls) -> None:
+    made = cls(*layers(1, 2))
+    for index in (0, 1):
+        with pytest.raises(AssertionError, match="insert: module should be of type"):
+            made.insert(index, [nn.ReLU()])
+    assert [layer.in_features for layer in made] == [1, 2]
+
+
 def test_module_lists_add() -> None:
     modules = nn.ModuleList(layers(1)) + layers(2)
     modules += layers(3)

@@ -82,12 +82,18 @@ class _Sequence(Module):
 
         Raises:
             IndexError: if the index is out of range.
+            AssertionError: if it is no module.
 
         Example:
             >>> layers = torch.nn.ModuleList([torch.nn.ReLU()])
             >>> layers.insert(0, torch.nn.Tanh())[0]
             Tanh()
         """
+        if not isinstance(module, Module):
+            raise AssertionError(
+                f"{type(self).__name__}.insert: module should be of type: {Module}, but is a "
+                f"{type(module).__name__}."
+            )
         modules = self._children_list()
         modules.insert(self._position(index, len(self) + 1), module)
         self._set_children(modules)
