@@ -7,8 +7,8 @@ history. Invariant: what shares memory before a deepcopy shares it afterwards.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._tensor_override import DisableTorchFunctionSubclass
 from rushlight._overridable import overridable
+from rushlight._tensor_override import DisableTorchFunctionSubclass
 from rushlight._told import told
 
 TYPE_CHECKING = False

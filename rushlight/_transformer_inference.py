@@ -140,7 +140,7 @@ def _nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
     """Returns whether each row of a mask (N, L) is True in its first places and then False."""
     lengths = _lengths(t, mask)
     places = rl.arange(mask.shape[1], device=mask.device)
-    return rl.equal(mask.bool(), places < lengths.unsqueeze(1))
+    return rl.equal(mask, places < lengths.unsqueeze(1))
 
 
 def _nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -> Tensor:
@@ -160,9 +160,9 @@ def _nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -
 
 
 def _lengths(t: Tensor, mask: Tensor) -> Tensor:
-    if t.dim() != 3 or mask.shape != t.shape[:2]:
+    if t.dim() != 3 or mask.shape != t.shape[:2] or mask.dtype != rl.bool:
         raise RuntimeError(
-            "_nested_tensor_from_mask: expected a tensor of shape (N, L, E) and a mask of shape "
-            f"(N, L), but got {tuple(t.shape)} and {tuple(mask.shape)}."
+            "_nested_tensor_from_mask: expected a tensor of shape (N, L, E) and a bool mask of "
+            f"shape (N, L), but got {tuple(t.shape)} and {tuple(mask.shape)} of {mask.dtype}."
         )
-    return mask.bool().sum(1)
+    return mask.sum(1)

@@ -310,7 +310,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         theta: (N, 2, 3) or (N, 3, 4): a map per image, applied to (x, y, 1) or (x, y, z, 1).
         size: that of the images, (N, C, H, W) or (N, C, D, H, W).
         align_corners: whether -1 and 1 are the centers of the corner pixels, and not the outer
-            edges; False if None.
+            edges; False if None. The one pixel along a dim of size 1 is at 0 either way.
 
     Returns:
         (N, H, W, 2) or (N, D, H, W, 3).
@@ -343,6 +343,13 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if min(size) <= 0:
         raise ValueError(
             f"affine_grid: Expected non-zero, positive output size. Got {tuple(size)}."
+        )
+    if aligned and min(size[2:]) == 1:
+        warnings.warn(
+            f"affine_grid: with align_corners=True the one place along a dim of size 1, as in "
+            f"{tuple(size)}, is 0, its center. It was -1 before PyTorch 1.3. See the documentation "
+            "of affine_grid for details.",
+            stacklevel=3,  # above what asks for classes
         )
     return rl.affine_grid_generator(theta, size, aligned)
 

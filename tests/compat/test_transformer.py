@@ -223,5 +223,6 @@ def test_masks_of_inference_that_do_not_fit_are_refused_alike() -> None:
         assert not library._nested_tensor_from_mask_left_aligned(x, mask)
         with pytest.raises(RuntimeError, match="Mask must be left-aligned without gaps"):
             library._nested_tensor_from_mask(x, mask)
-        with pytest.raises(RuntimeError):
-            library._nested_tensor_from_mask(x, mask[:2])
+        for wrong in (mask[:2], mask.float()):
+            with pytest.raises(RuntimeError):
+                library._nested_tensor_from_mask(x, wrong)

@@ -128,6 +128,15 @@ def test_lists_extend_from_iterables_only(make) -> None:
 # ModuleList
 
 
+@pytest.mark.parametrize("cls", [nn.Sequential, lambda *args: nn.ModuleList(args)])
+def test_nothing_is_lost_when_something_else_than_a_module_is_inserted(cls) -> None:
+    made = cls(*layers(1, 2))
+    for index in (0, 1):
+        with pytest.raises(AssertionError, match="insert: module should be of type"):
+            made.insert(index, [nn.ReLU()])
+    assert [layer.in_features for layer in made] == [1, 2]
+
+
 def test_module_lists_add() -> None:
     modules = nn.ModuleList(layers(1)) + layers(2)
     modules += layers(3)
@@ -286,3 +295,14 @@ def test_parameters_without_memory_are_described_as_others() -> None:
     assert repr(nn.ParameterList([param])) == (
         "ParameterList(  (0): Parameter containing: [torch.float32 of size 1])"
     )
+
+
+def test_subclasses_find_a_module_by_the_name_that_an_index_has() -> None:
+    class Named(nn.ModuleList):
+        def __getitem__(self, index):
+            return self._modules[self._get_abs_string_index(index)]
+
+    layers = Named([nn.ReLU(), nn.Tanh()])
+    assert isinstance(layers[-1], nn.Tanh) and layers._get_abs_string_index(0) == "0"
+    with pytest.raises(IndexError, match="out of range"):
+        layers[2]

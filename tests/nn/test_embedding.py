@@ -148,3 +148,15 @@ def test_a_given_weight_has_the_sizes_that_are_said(cls) -> None:
     assert cls(3, 2, _weight=torch.ones(3, 2)).weight.sum() == 6
     with pytest.raises(ValueError, match=r"_weight has shape \(2, 2\), which does not match"):
         cls(3, 2, _weight=torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("cls", [nn.Embedding, nn.EmbeddingBag])
+def test_subclasses_that_draw_other_weights_keep_the_row_of_padding_zero(cls) -> None:
+    class Uniform(cls):
+        def reset_parameters(self):
+            nn.init.uniform_(self.weight, 1, 2)
+            self._fill_padding_idx_with_zero()
+
+    weight = Uniform(3, 2, padding_idx=1).weight
+    assert (weight == 0).all(1).tolist() == [False, True, False]
+    assert (Uniform(3, 2).weight >= 1).all()

@@ -148,6 +148,28 @@ def test_pruning_methods_of_ones_own_take_amounts_as_the_others() -> None:
         Last("2")
 
 
+def test_structured_methods_of_ones_own_look_at_channels_as_the_others() -> None:
+    class Largest(prune.BasePruningMethod):
+        PRUNING_TYPE, dim = "structured", 0
+
+        def compute_mask(self, t, default_mask):
+            prune._validate_structured_pruning(t)
+            prune._validate_pruning_dim(t, self.dim)
+            mask = default_mask.clone()
+            mask[prune._compute_norm(t, 2, self.dim).argmax()] = 0
+            return mask
+
+    layer = nn.Linear(2, 3)
+    layer.weight.data = torch.tensor([[1.0, 2], [3, 0], [0, 1]])
+    Largest.apply(layer, "weight")
+    assert layer.weight_mask.tolist() == [[1, 1], [0, 0], [1, 1]]
+    with pytest.raises(ValueError, match="multidimensional"):
+        Largest.apply(layer, "bias")
+    Largest.dim = 2
+    with pytest.raises(IndexError, match="Invalid index 2"):
+        prune._validate_pruning_dim(layer.weight, Largest.dim)
+
+
 def test_a_fused_layer_does_what_two_did() -> None:
     conv, norm = nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)
     for _ in range(3):

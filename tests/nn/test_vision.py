@@ -278,6 +278,15 @@ def test_grid_sample_has_second_gradients(mode) -> None:
     assert gradgradcheck(sample, (x, grid))
 
 
+def test_affine_grid_warns_that_one_aligned_place_is_the_center() -> None:
+    theta = torch.eye(2, 3).unsqueeze(0)
+    with pytest.warns(UserWarning, match="See the documentation of affine_grid") as caught:
+        grid = F.affine_grid(theta, (1, 1, 2, 1), align_corners=True)
+    assert caught[0].filename == __file__
+    assert grid[..., 0].tolist() == [[[0.0], [0.0]]]
+    F.affine_grid(theta, (1, 1, 2, 1), align_corners=False)
+
+
 def test_grid_sample_and_affine_grid_warn_of_the_default() -> None:
     x, grid = numbers(1, 2, 4, 5), torch.zeros(1, 2, 2, 2)
     with pytest.warns(UserWarning, match="align_corners=False"):

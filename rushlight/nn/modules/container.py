@@ -37,7 +37,7 @@ class _Sequence(Module):
             )
         return position % length if position < 0 else position
 
-    def _name_at(self, index: Any) -> str:
+    def _get_abs_string_index(self, index: Any) -> str:  # subclasses call it by PyTorch's name
         return list(self._modules)[self._position(index, len(self))]
 
     def _part(self, index: slice) -> Any:
@@ -57,7 +57,7 @@ class _Sequence(Module):
         return next(islice(modules.values(), self._position(index, len(modules)), None))
 
     def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name_at(index), module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
         modules = self._children_list()
@@ -82,12 +82,18 @@ class _Sequence(Module):
 
         Raises:
             IndexError: if the index is out of range.
+            AssertionError: if it is no module.
 
         Example:
             >>> layers = torch.nn.ModuleList([torch.nn.ReLU()])
             >>> layers.insert(0, torch.nn.Tanh())[0]
             Tanh()
         """
+        if not isinstance(module, Module):
+            raise AssertionError(
+                f"{type(self).__name__}.insert: module should be of type: {Module}, but is a "
+                f"{type(module).__name__}."
+            )
         modules = self._children_list()
         modules.insert(self._position(index, len(self) + 1), module)
         self._set_children(modules)

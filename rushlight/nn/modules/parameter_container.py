@@ -53,7 +53,7 @@ class ParameterList(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError("ParameterList should not be called.")
 
-    def _name_at(self, index: Any) -> str:
+    def _get_abs_string_index(self, index: Any) -> str:
         position = operator.index(index)
         if not -self._size <= position < self._size:
             raise IndexError(
@@ -64,10 +64,10 @@ class ParameterList(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return getattr(self, self._name_at(index))
+        return getattr(self, self._get_abs_string_index(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, self._name_at(index), _as_parameter(value))
+        setattr(self, self._get_abs_string_index(index), _as_parameter(value))
 
     def __len__(self) -> int:
         return self._size

@@ -46,6 +46,9 @@ class _Table(Module):
     def reset_parameters(self) -> None:
         """Draws the weight anew."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:  # subclasses call it by PyTorch's name
         if self.padding_idx is not None:
             with rl.no_grad():
                 self.weight[self.padding_idx].fill_(0)

@@ -226,7 +226,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-# Programs with methods of their own use these three by PyTorch's names.
+# Programs with methods of their own use these by PyTorch's names.
 
 
 def _validate_pruning_amount_init(amount: float) -> None:
@@ -253,6 +253,26 @@ def _validate_pruning_amount(amount: float, tensor_size: int) -> None:
 def _compute_nparams_toprune(amount: float, tensor_size: int) -> int:
     """Returns how many units of so many amount is."""
     return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _validate_structured_pruning(t: Tensor) -> None:
+    """Raises ValueError if a tensor has no channels."""
+    if t.ndim < 2:
+        raise ValueError(
+            "Structured pruning can only be applied to multidimensional tensors. Found tensor "
+            f"of shape {t.shape} with {t.ndim} dims"
+        )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    """Raises IndexError if a tensor has no such dim."""
+    if not -t.ndim <= dim < t.ndim:
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """Returns the norms of order n of the channels along a dim."""
+    return rl.norm(t, n, [d for d in range(t.ndim) if d != dim % t.ndim])
 
 
 class _Amount(BasePruningMethod):
@@ -335,13 +355,8 @@ class _Structured(_Amount):
             ValueError: if t has less than two dims, or not as many channels as are to be pruned.
             IndexError: if t has no such dim.
         """
-        if t.ndim < 2:
-            raise ValueError(
-                "Structured pruning can only be applied to multidimensional tensors. Found tensor "
-                f"of shape {t.shape} with {t.ndim} dims"
-            )
-        if not -t.ndim <= self.dim < t.ndim:
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         count = self._count(t.shape[self.dim])
         if not count:
             return default_mask
@@ -384,8 +399,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def _rank(self, t: Tensor) -> Tensor:
-        others = [d for d in range(t.ndim) if d != self.dim % t.ndim]
-        return rl.norm(t, self.n, others)
+        return _compute_norm(t, self.n, self.dim)
 
 
 class CustomFromMask(BasePruningMethod):

@@ -17,10 +17,17 @@ from rushlight.nn.utils._pruning import (
     PruningContainer,
     RandomStructured,
     RandomUnstructured,
-    _compute_nparams_toprune,  # noqa: F401
-    _validate_pruning_amount,  # noqa: F401
-    _validate_pruning_amount_init,  # noqa: F401
     hook_of,
+)
+from rushlight.nn.utils._pruning import _compute_norm as _compute_norm
+from rushlight.nn.utils._pruning import _compute_nparams_toprune as _compute_nparams_toprune
+from rushlight.nn.utils._pruning import _validate_pruning_amount as _validate_pruning_amount
+from rushlight.nn.utils._pruning import (
+    _validate_pruning_amount_init as _validate_pruning_amount_init,
+)
+from rushlight.nn.utils._pruning import _validate_pruning_dim as _validate_pruning_dim
+from rushlight.nn.utils._pruning import (
+    _validate_structured_pruning as _validate_structured_pruning,
 )
 from rushlight.nn.utils.convert_parameters import parameters_to_vector
 
