@@ -8,6 +8,7 @@
 #include "core/autograd/anomaly.h"
 #include "core/autograd/engine.h"
 #include "core/tensor/fusion.h"
+#include "core/tensor/lift.h"
 
 namespace rushlight::python {
 namespace {
@@ -16,7 +17,12 @@ PyObject* detach_(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor& tensor = expect_tensor(self, "self");
     AutogradMeta* meta = find_meta(tensor);
-    CHECK(!meta || !meta->view, "Can't detach views in-place. Use detach() instead.");
+    bool is_view = is_lifted(tensor) ? tensor.impl()->lift->base.defined() : meta && meta->view;
+    CHECK(!is_view, "Can't detach views in-place. Use detach() instead.");
+    if (is_lifted(tensor)) {
+      take_lift(tensor, detach(tensor));
+      Py_RETURN_NONE;
+    }
     if (meta) {
       meta->grad_fn = nullptr;
       meta->slot = 0;

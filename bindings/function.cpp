@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "bindings/override.h"
 #include "core/tensor/lift.h"
 
 namespace rushlight::python {
@@ -87,10 +88,20 @@ const char* lasting(const std::string& name) {
   return names.insert(name).first->c_str();
 }
 
+// A view of the same class, as the class makes it.
+Tensor view_in_class(PyObject* object) {
+  GradModeGuard unrecorded(false);
+  Ref view(checked(call_override("view_as", {object, object})));
+  CHECK(is_tensor(view.get()), ErrorKind::kType, "view_as of a ", Py_TYPE(object)->tp_name,
+        " that forward returned must be a Tensor, not ", Py_TYPE(view.get())->tp_name, ".");
+  return unwrap(view.get());
+}
+
 // A tensor that forward returned without having changed it: a view that gets a history of its own.
-Tensor look_again(const Tensor& input) {
-  Tensor view = detach(input);
-  set_view(view, input, ViewOrigin::in_function);
+Tensor look_again(PyObject* object) {
+  const Tensor& input = unwrap(object);
+  Tensor view = stays_in_class(object) ? view_in_class(object) : detach(input);
+  if (!view.is(input) && !view_base(view).defined()) set_view(view, input, ViewOrigin::in_function);
   return view;
 }
 
@@ -206,7 +217,7 @@ class Application {
     returned_.push_back(raw.impl());
     if (is_recorded_) node().results[slot] = {raw.sizes(), raw.dtype(), raw.device()};
     bool differentiable = is_recorded_ && !contains(fixed_, raw) && is_differentiable(raw.dtype());
-    Tensor output = differentiable ? record(raw, slot) : without_history(raw);
+    Tensor output = differentiable ? record(item, slot) : without_history(item);
     AutogradMeta* meta = find_meta(output);
     bool is_written_input = contains(inputs_, raw) && contains(dirty_, raw);
     if (meta && meta->view && !is_written_input) meta->view->origin = ViewOrigin::in_function;
@@ -214,12 +225,13 @@ class Application {
     return output.is(raw) ? Ref::borrow(item) : Ref(wrap(output));
   }
 
-  Tensor record(const Tensor& raw, uint32_t slot) {
+  Tensor record(PyObject* item, uint32_t slot) {
+    const Tensor& raw = unwrap(item);
     if (contains(dirty_, raw)) {
       record_write(raw, slot);
       return raw;
     }
-    Tensor output = contains(inputs_, raw) ? look_again(raw) : raw;
+    Tensor output = contains(inputs_, raw) ? look_again(item) : raw;
     set_history(output, node_, slot);
     return output;
   }
@@ -254,10 +266,11 @@ class Application {
     }
   }
 
-  Tensor without_history(const Tensor& raw) {
+  Tensor without_history(PyObject* item) {
+    const Tensor& raw = unwrap(item);
     bool is_input = contains(inputs_, raw);
     if (!gradient_edge_exists(raw))
-      return is_input && !contains(dirty_, raw) ? look_again(raw) : raw;
+      return is_input && !contains(dirty_, raw) ? look_again(item) : raw;
     if (is_input) return detach(raw);
     if (view_base(raw).defined()) return raw;
     get_meta(raw).grad_fn = nullptr;

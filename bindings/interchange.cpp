@@ -190,7 +190,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* tensor_to_array(const Tensor& tensor) {
   CHECK(tensor.device().is_cpu(), ErrorKind::kType, "can't convert ", tensor.device(),
         " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
-  if (is_lifted(tensor)) throw NeedsElements(tensor);
+  if (tensor.is_hollow() && !tensor.is_sparse()) throw NeedsElements(tensor);
   CHECK(!gradient_edge_exists(tensor) || !is_grad_enabled(),
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType ",

@@ -213,6 +213,45 @@ def test_results_must_be_new() -> None:
             op(torch.ones(2))
 
 
+def test_a_result_may_not_be_the_argument_that_was_written() -> None:
+    @torch.library.custom_op("ours::returns_written", mutates_args={"x"})
+    def returns_written(x: torch.Tensor) -> torch.Tensor:
+        return x.zero_()
+
+    with pytest.raises(RuntimeError, match="may not alias any inputs"):
+        returns_written(torch.ones(2))
+
+
+def test_kernels_of_functions_without_tensors_are_chosen_by_the_device() -> None:
+    @torch.library.custom_op("ours::made_on", mutates_args=(), device_types="cpu")
+    def made_on(device: torch.device) -> torch.Tensor:
+        return torch.ones(3)
+
+    assert made_on("cpu").tolist() == made_on(torch.device("cpu", 0)).tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="no kernel for cuda registered"):
+        made_on("cuda")
+
+
+def test_a_kernel_can_be_put_out_of_use(caplog: Any) -> None:
+    @torch.library.custom_op("ours::plus", mutates_args=())
+    def plus(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    x = torch.zeros(())
+    with plus.set_kernel_enabled("cpu", enabled=False):
+        assert plus(x).item() == 1
+    assert "no kernel was registered" in caplog.text
+    plus.register_kernel("cpu")(lambda x: x + 2)
+    with plus.set_kernel_enabled("cpu", enabled=False):
+        assert plus(x).item() == 1
+        with plus.set_kernel_enabled("cpu"):
+            assert plus(x).item() == 2
+        with plus.set_kernel_enabled("cpu", enabled=False):
+            assert plus(x).item() == 1
+        assert "already disabled" in caplog.text and plus(x).item() == 1
+    assert plus(x).item() == 2
+
+
 def test_kernels_are_chosen_by_device_and_dtypes_by_autocast() -> None:
     op = library.custom_op(
         "tests::where",

@@ -12,6 +12,7 @@
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
 #include "core/autograd/saving_hooks.h"
+#include "core/autograd/view_parent.h"
 #include "core/device/cuda.h"
 #include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
@@ -281,9 +282,36 @@ void retain_grad(const Tensor& tensor) {
   move_retained(meta, nullptr);
 }
 
+namespace {
+
+class MetaWithParent final : public AutogradMeta {
+ public:
+  MetaWithParent(Tensor parent_in, int depth_in) : parent(std::move(parent_in)), depth(depth_in) {}
+  Tensor parent;
+  const int depth;  // of the chain of parents, which is freed by recursion
+};
+
+bool in_forward_mode() {
+  return std::ranges::any_of(open_levels(), [](auto& l) { return l.kind == LevelKind::dual; });
+}
+
+void note_parent(const Tensor& view, const Tensor& parent) {
+  auto* before = dynamic_cast<MetaWithParent*>(find_meta(parent));
+  int depth = before ? before->depth + 1 : 1;
+  if (depth <= 64) view.impl()->autograd.get_or([&] { return new MetaWithParent(parent, depth); });
+}
+
+}  // namespace
+
+Tensor* find_view_parent(const Tensor& view) {
+  auto* meta = dynamic_cast<MetaWithParent*>(find_meta(view));
+  return meta && meta->view ? &meta->parent : nullptr;
+}
+
 void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin) {
   if (view.impl()->inference) return;
   AutogradMeta* input_meta = find_meta(input);
+  if (input_meta && input_meta->view && in_forward_mode()) note_parent(view, input);
   auto info = std::make_unique<ViewInfo>();
   if (input_meta && input_meta->view) {
     info->base = input_meta->view->base;

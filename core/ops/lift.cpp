@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/autograd/needs.h"
+#include "core/autograd/view_parent.h"
 #include "core/ops/batch.h"
 #include "core/ops/dispatch.h"
 #include "core/ops/visit_tensors.h"
@@ -84,7 +85,8 @@ Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level
   CHECK(is_open(level),
         "a tensor of a vmap that has ended cannot be used. Return it from the function.");
   Batch batch(entry, level, args);
-  return each_tensor(batch.run(), [&](const Tensor& t) { return lift_samples(t, level); });
+  Tensor base = entry.is_view ? base_of_view(*std::get<const Tensor*>(args[0]), level) : Tensor();
+  return each_tensor(batch.run(), [&](const Tensor& t) { return lift_samples(t, level, base); });
 }
 
 // The innermost batch level at which anything behind the arguments has samples, tangents too.
@@ -134,11 +136,15 @@ Result call_dual_or_by_samples(const OpEntry& entry, std::span<const Value> args
   return call_by_samples(entry, args, Level(*batch));
 }
 
+// Whether another tensor has samples at a batch level at which a tangent has none.
+bool lacks_samples(const Tensor& tangent, const Tensor& other, const Level& level) {
+  return level.kind == LevelKind::batch && involves(other, level) && !involves(tangent, level);
+}
+
 // A tangent with samples of its own wherever another one has them, in the same layout.
 Tensor spread_like(Tensor tangent, const Tensor& other) {
   for (const Level& level : open_levels()) {
-    if (level.kind != LevelKind::batch || !involves(other, level) || involves(tangent, level))
-      continue;
+    if (!lacks_samples(tangent, other, level)) continue;
     Shape strides = tangent.strides();
     int64_t extent = 1;
     for (int64_t d = 0; d < tangent.dim(); ++d)
@@ -149,32 +155,53 @@ Tensor spread_like(Tensor tangent, const Tensor& other) {
   return tangent;
 }
 
-// Gives a plain tensor, and what it is a view of, a tangent of zero at a level, where `other` can
-// be written.
-void become_dual(const Tensor& t, const Tensor& other, const Level& level) {
-  if (is_lifted_at(t, level)) {
-    const Lift& lift = *t.impl()->lift;
-    AutogradMeta* meta = find_meta(lift.value);
-    if (meta && meta->view) return;
-    Tensor tangent = spread_like(lift.tangent, other);
-    if (!tangent.is(lift.tangent)) take_lift(t, lift_dual(Tensor(lift.value), tangent, level));
+// What a tensor is a view of, in the same memory; undefined if it is none.
+Tensor base_of(const Tensor& t) {
+  const Tensor* base = is_lifted(t) ? &t.impl()->lift->base : find_view_parent(t);
+  if (base && base->defined() && bottom(*base).storage() == bottom(t).storage()) return *base;
+  return is_lifted(t) ? Tensor() : view_base(t);
+}
+
+// What a tensor is a view of becomes what is behind that at a level.
+void lower_base(const Tensor& view, const Level& level) {
+  if (is_lifted(view)) {
+    const Lift& lift = *view.impl()->lift;
+    view.impl()->lift = IntrusivePtr<Lift>::adopt(
+        new Lift(lift.level, lift.value, lift.tangent, lowered(lift.base, level)));
     return;
   }
-  Tensor value = shallow_copy(t);
-  value.impl()->autograd = std::move(t.impl()->autograd);
-  value.impl()->requires_grad = t.requires_grad();
-  Tensor tangent;
-  AutogradMeta* meta = find_meta(value);
-  if (meta && meta->view) {
-    Tensor& base = meta->view->base;
+  Tensor& root = get_meta(view).view->base;
+  root = Tensor(lowered(root, level));
+  if (Tensor* parent = find_view_parent(view)) *parent = Tensor(lowered(*parent, level));
+}
+
+// Gives a tensor, and what it is a view of, a tangent at a level where `other` can be written; zero
+// if it has none.
+void become_dual(const Tensor& t, const Tensor& other, const Level& level) {
+  bool is_dual = is_lifted_at(t, level);
+  if (is_dual && std::ranges::none_of(open_levels(), [&](const Level& batch) {
+        return lacks_samples(t.impl()->lift->tangent, other, batch);
+      }))
+    return;
+  Tensor base = base_of(t), value, tangent;
+  if (base.defined()) {
     become_dual(base, other, level);
-    tangent = as_strided(tangent_of(base, level), t.sizes(), t.strides(),
-                         t.offset() - lowered(base, level).offset());
-    base = Tensor(lowered(base, level));
+    Tensor whole = tangent_of(base, level);
+    tangent = as_strided(whole, t.sizes(), t.strides(),
+                         whole.offset() + bottom(t).offset() - bottom(base).offset());
   } else {
-    tangent = spread_like(needs::clone_strided(zeros_like(value), t.strides()), other);
+    Tensor before = is_dual ? t.impl()->lift->tangent : zeros_like(t);
+    tangent = spread_like(needs::clone_strided(before, t.strides()), other);
   }
-  take_lift(t, lift_dual(value, tangent, level));
+  if (is_dual) {
+    value = t.impl()->lift->value;
+  } else {
+    value = shallow_copy(t);
+    value.impl()->autograd = std::move(t.impl()->autograd);
+    value.impl()->requires_grad = t.requires_grad();
+    if (base.defined()) lower_base(value, level);
+  }
+  take_lift(t, lift_dual(value, tangent, level, base));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ class DualCall {
  public:
   DualCall(const OpEntry& entry, std::span<const Value> args, const Level& level)
       : entry_(entry), level_(level), values_(args.begin(), args.end()), lists_(args.size()) {
+    if (entry.is_view) viewed_ = std::get<const Tensor*>(args[0]);
     tensors_.resize(args.size());
     for (size_t i = 0; i < args.size(); ++i) {
       if (auto* one = std::get_if<const Tensor*>(&args[i])) {
@@ -65,8 +66,9 @@ class DualCall {
     if (!is_open || !entry_.differentiable || tangents_.empty()) return result;
     std::vector<Tensor> tangents =
         entry_.is_view ? tangents_of_view() : with_own_memory(tangents_of(result), result);
+    Tensor base = viewed_ ? base_of_view(*viewed_, level_) : Tensor();
     return each_tensor(std::move(result), [&](const Tensor& t, size_t k) {
-      return tangents[k].defined() ? lift_dual(t, tangents[k], level_) : t;
+      return tangents[k].defined() ? lift_dual(t, tangents[k], level_, base) : t;
     });
   }
 
@@ -209,6 +211,7 @@ class DualCall {
 
   const OpEntry& entry_;
   const Level& level_;
+  const Tensor* viewed_ = nullptr;  // by an op that returns a view
   std::vector<Value> values_;
   std::vector<Tensor> tensors_;
   std::vector<std::vector<Tensor>> lists_;

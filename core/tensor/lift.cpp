@@ -58,28 +58,45 @@ const Tensor& bottom(const Tensor& t) {
   return *plain;
 }
 
-Tensor lift_samples(const Tensor& samples, const Level& level) {
+Tensor lift_samples(const Tensor& samples, const Level& level, const Tensor& base) {
   ASSERT(samples.dim() > 0 && samples.size(0) == level.size);
   return hollow(samples, ShapeRef(samples.sizes()).subspan(1),
                 ShapeRef(samples.strides()).subspan(1),
-                IntrusivePtr<Lift>::adopt(new Lift(level, samples, {})));
+                IntrusivePtr<Lift>::adopt(new Lift(level, samples, {}, base)));
 }
 
-Tensor lift_dual(const Tensor& value, const Tensor& tangent, const Level& level) {
+Tensor lift_dual(const Tensor& value, const Tensor& tangent, const Level& level,
+                 const Tensor& base) {
   ASSERT(value.sizes() == tangent.sizes());
   return hollow(value, value.sizes(), value.strides(),
-                IntrusivePtr<Lift>::adopt(new Lift(level, value, tangent)));
+                IntrusivePtr<Lift>::adopt(new Lift(level, value, tangent, base)));
 }
 
-void take_lift(const Tensor& to, const Tensor& lifted) {
+Tensor base_of_view(const Tensor& viewed, const Level& level) {
+  if (!is_lifted_at(viewed, level)) return {};
+  // A chain of views is freed by recursion, so a long one leaves some out.
+  const Tensor* base = &viewed;
+  for (int length = 0; length < 64; ++length) {
+    const Tensor& next = base->impl()->lift->base;
+    if (!next.defined()) return viewed;
+    base = &next;
+    if (!is_lifted(*base)) return viewed;
+  }
+  return *base;
+}
+
+void take_lift(const Tensor& to, const Tensor& other) {
   TensorImpl& impl = *to.impl();
-  const TensorImpl& from = *lifted.impl();
+  const TensorImpl& from = *other.impl();
   impl.storage = from.storage;
   impl.offset = from.offset;
   impl.sizes = from.sizes;
   impl.strides = from.strides;
   impl.dtype = from.dtype;
-  impl.lift = from.lift;
+  if (from.lift && from.lift->base.is(to))  // a view of the tensor that it becomes
+    impl.lift = IntrusivePtr<Lift>::adopt(
+        new Lift(from.lift->level, from.lift->value, from.lift->tangent, impl.lift->base));
+  else impl.lift = from.lift;
   impl.parts_changed();
   impl.requires_grad = from.requires_grad;
   impl.layout_changed();

@@ -41,13 +41,17 @@ std::vector<Level> exchange_levels(std::vector<Level> levels);
 
 class Lift final : public RefCounted {
  public:
-  Lift(const Level& level_in, Tensor value_in, Tensor tangent_in)
-      : level(level_in), value(std::move(value_in)), tangent(std::move(tangent_in)) {}
+  Lift(const Level& level_in, Tensor value_in, Tensor tangent_in, Tensor base_in)
+      : level(level_in),
+        value(std::move(value_in)),
+        tangent(std::move(tangent_in)),
+        base(std::move(base_in)) {}
   static void destroy(Lift* lift) { delete lift; }
 
   const Level level;
   const Tensor value;    // all samples, by dim 0; or the primal value
   const Tensor tangent;  // of a dual tensor, with the sizes and dtype of its value
+  const Tensor base;     // of a view: the lifted tensor that gets what is written to the view
 };
 
 inline bool is_lifted(const Tensor& t) { return t.defined() && t.impl()->lift; }
@@ -65,10 +69,13 @@ Tensor tangent_of(const Tensor& t, const Level& level);
 const Tensor& bottom(const Tensor& t);
 
 // One sample of `samples` (n, ...), at a batch level of size n.
-Tensor lift_samples(const Tensor& samples, const Level& level);
-Tensor lift_dual(const Tensor& value, const Tensor& tangent, const Level& level);
-// Makes a tensor stand for what `lifted` stands for.
-void take_lift(const Tensor& to, const Tensor& lifted);
+Tensor lift_samples(const Tensor& samples, const Level& level, const Tensor& base = {});
+Tensor lift_dual(const Tensor& value, const Tensor& tangent, const Level& level,
+                 const Tensor& base = {});
+// What a view of `viewed` at this level is a view of; undefined if that is not lifted there.
+Tensor base_of_view(const Tensor& viewed, const Level& level);
+// Makes a lifted tensor stand for what another one stands for, or be that if it is not lifted.
+void take_lift(const Tensor& to, const Tensor& other);
 
 // Thrown where elements are asked for that a lifted tensor, or a wrapper, does not have. An op made
 // of other ops is done again another way when it meets this, see ops/lift.cpp.

@@ -29,6 +29,7 @@ class _Notes(FunctionCtx):
     to_save: tuple[Tensor | None, ...] = ()
     saved_for_forward: tuple[Tensor | None, ...] = ()
     saved_tensors: tuple[Tensor | None, ...] = ()
+    non_differentiable: tuple[Tensor, ...] = ()
     needs_input_grad: tuple[bool, ...] = ()
     materialize_grads: bool = True
 
@@ -56,7 +57,7 @@ def apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
         lift[3] if here and lift is not None else None
         for lift, here in zip(lifts, at_level, strict=True)
     ]
-    return _apply_to_duals(cls, values, tangents, level)
+    return _apply_to_duals(cls, args, values, tangents, level)
 
 
 # vmap
@@ -81,7 +82,14 @@ def _apply_to_samples(
                 "override and implement the vmap staticmethod or set generate_vmap_rule=True."
             )
         size, randomness = _C._level_info(level)
-        outputs, out_dims = cls.vmap(VmapInfo(size, randomness), in_dims, *values)
+        found = cls.vmap(VmapInfo(size, randomness), in_dims, *values)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise RuntimeError(
+                f"Expected the vmap staticmethod of {cls.__name__} to have two returns: the "
+                f"results and the dim of the batch in each of them. Got {type(found).__name__}"
+                f"{f' of {len(found)}' if isinstance(found, tuple) else ''}."
+            )
+        outputs, out_dims = found
     leaves, spec = tree_flatten(outputs)  # an operator of a program returns lists, too
     dims = _read_out_dims(spec, out_dims, cls.__name__)
     lifted = [_lift(leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)]
@@ -196,27 +204,75 @@ def _restored(ctx: Any, given: tuple[Any, ...], samples: tuple[Tensor, ...]) -> 
 # Forward mode
 
 
-def _apply_to_duals(cls: type[Function], values: list[Any], tangents: list[Any], level: int) -> Any:
+def _apply_to_duals(
+    cls: type[Function], args: tuple[Any, ...], values: list[Any], tangents: list[Any], level: int
+) -> Any:
     if cls.jvp is Function.jvp:
         cls.jvp(None)  # says that it is not there
-    outputs = cls.apply(*values)
     notes = _Notes()
-    with no_grad():
-        if cls.setup_context is Function.setup_context:
-            cls.forward(notes, *values)
-        else:
-            cls.setup_context(notes, tuple(values), outputs)
+    outputs, noted = _apply_with_notes(cls, values, notes)
     notes.saved_tensors = notes.saved_for_forward or notes.to_save
+    given = tangents
     if notes.materialize_grads:
-        tangents = [
-            zeros_like(value) if tangent is None and isinstance(value, Tensor) else tangent
+        given = [
+            zeros_like(value) if tangent is None and _is_differentiable(value) else tangent
             for value, tangent in zip(values, tangents, strict=True)
         ]
-    derivatives = cls.jvp(notes, *tangents)
+    derivatives = cls.jvp(notes, *given)
+
+    def dual(output: Any, noted: Any, tangent: Any) -> Any:
+        if any(noted is fixed for fixed in notes.non_differentiable):
+            if tangent is not None:
+                raise RuntimeError(
+                    f"{cls.__name__}.jvp returned a tangent for a result that forward marked as "
+                    "not differentiable. You should return None at that position instead."
+                )
+            return output
+        for i, value in enumerate(values):
+            if output is value and tangents[i] is not None:  # written in place
+                if tangent is not given[i]:
+                    raise RuntimeError(
+                        f"{cls.__name__}.jvp: an inplace custom Function is not modifying the "
+                        "forward mode gradients inplace. Write the tangent of what forward marked "
+                        "as dirty in place, and return it."
+                    )
+                return args[i]
+        return output if tangent is None else _C._lift_dual(output, tangent, level)
+
     if not isinstance(outputs, tuple):
-        return _dual(outputs, derivatives, level)
-    return tuple(_dual(o, d, level) for o, d in zip(outputs, derivatives, strict=True))
+        return dual(outputs, noted, derivatives)
+    return tuple(dual(*parts) for parts in zip(outputs, noted, derivatives, strict=True))
 
 
-def _dual(output: Any, tangent: Any, level: int) -> Any:
-    return output if tangent is None else _C._lift_dual(output, tangent, level)
+def _is_differentiable(value: Any) -> bool:
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _apply_with_notes(cls: type[Function], values: list[Any], notes: _Notes) -> tuple[Any, Any]:
+    """The results of a Function, and what it took notes of in their places."""
+    if cls.setup_context is not Function.setup_context:
+        outputs = cls.apply(*values)
+        with no_grad():
+            cls.setup_context(notes, tuple(values), outputs)
+        return outputs, outputs
+    noted: Any = None
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        nonlocal noted
+        noted = cls.forward(ctx, *args)
+        vars(notes).update(vars(ctx))
+        notes.to_save = ctx.to_save or ()
+        notes.saved_for_forward = ctx.saved_for_forward or ()
+        notes.non_differentiable = ctx.non_differentiable or ()
+        notes.needs_input_grad = ctx.needs_input_grad
+        notes.materialize_grads = ctx.materialize_grads
+        return noted
+
+    if not any(isinstance(value, Tensor) and _C._lift_of(value) for value in values):
+        noting = type(cls)(cls.__name__, (cls,), {"forward": staticmethod(forward)})
+        return noting.apply(*values), noted
+    # What it would note now lies behind these values, so it runs again on copies of them.
+    outputs = cls.apply(*values)
+    with no_grad():
+        noted = cls.forward(notes, *(v.clone() if isinstance(v, Tensor) else v for v in values))
+    return outputs, noted

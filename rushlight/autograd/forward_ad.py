@@ -86,7 +86,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         level: the open level unless given.
 
     Raises:
-        RuntimeError: outside of a level.
+        RuntimeError: outside of a level, or if the tangent is dual itself.
         ValueError: if the value is of integers.
     """
     chosen = _open_level(level, "Trying to create a dual tensor for forward AD")
@@ -97,6 +97,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if not (tangent.is_floating_point() or tangent.is_complex()):
         raise ValueError(
             f"Expected tangent to be floating point or complex, but got: {tangent.dtype}"
+        )
+    if _C._unlift_dual(tangent, chosen)[1] is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level is not "
+            "supported. Give its value, forward_ad.unpack_dual(tangent).primal, as the tangent."
         )
     return _C._lift_dual(tensor, tangent.to(tensor.dtype), chosen)
 

@@ -132,6 +132,16 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx):
         """Calls the Function's jvp with this context."""
         return self._forward_cls.jvp(self, *args)
 
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The old name of saved_tensors."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
+
 
 class FunctionMeta(type):
     """Gives every Function a class of contexts of its own, with Backward after its name."""

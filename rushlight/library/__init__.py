@@ -6,7 +6,9 @@ _operator.py, what their signatures mean in _schema.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import rushlight as rl
@@ -172,6 +174,7 @@ class CustomOpDef:
     def __init__(self, op: Operator, init_fn: Callable[..., Any]) -> None:
         self._opoverload = op
         self._init_fn = init_fn
+        self._disabled: dict[str, Callable[..., Any]] = {}
         self._qualname = op._qualname
         self._namespace, self._name = op._qualname.split("::")
         self.__name__ = op.__name__
@@ -193,6 +196,54 @@ class CustomOpDef:
             fn: what computes; without it, a decorator is returned.
         """
         return register_kernel(self, device_types, fn)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Puts a kernel out of use, or back, in the scope of a `with`.
+
+        Without it the function that the operator was made of computes.
+
+        Args:
+            device_type: "cpu", "cuda", ...; without a kernel for it, nothing changes.
+            enabled: whether the kernel is to be used.
+
+        Example:
+            >>> @torch.library.custom_op("docs::double", mutates_args=())
+            ... def double(x: torch.Tensor) -> torch.Tensor:
+            ...     return x * 2
+            >>> @double.register_kernel("cpu")
+            ... def double_by_sum(x):
+            ...     return x + x
+            >>> with double.set_kernel_enabled("cpu", enabled=False):
+            ...     double(torch.ones(1))
+            tensor([2.])
+        """
+        kernels, disabled = self._opoverload.kernels, self._disabled
+        changes = device_type in kernels and enabled == (device_type in disabled)
+        if not changes:
+            logging.getLogger(__name__).warning(
+                "set_kernel_enabled: the kernel of %s for %s %s.",
+                self._qualname,
+                device_type,
+                f"was already {'enabled' if enabled else 'disabled'}"
+                if device_type in kernels
+                else "is not there: no kernel was registered for this device type",
+            )
+
+        def switch(enable: bool) -> None:
+            if enable:
+                kernels[device_type] = disabled.pop(device_type)
+            else:
+                disabled[device_type] = kernels[device_type]
+                kernels[device_type] = self._init_fn
+
+        if changes:
+            switch(enabled)
+        try:
+            yield
+        finally:
+            if changes:
+                switch(not enabled)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """Registers what makes results of the right shapes and dtypes of tensors without values.

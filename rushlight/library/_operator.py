@@ -105,12 +105,22 @@ class Operator:
             return _C._call_taken_over(self, args, kwargs)
         values = self._schema.bind(args, kwargs)
         leaves = list(_leaves(values))
-        device = next((leaf.device.type for leaf in leaves if isinstance(leaf, Tensor)), "cpu")
+        device = self._device(values, leaves)
         if device in self.casts and rl.is_autocast_enabled(device):
             values = [_cast(value, self.casts[device]) for value in values]
             with rl.autocast(device, enabled=False):
                 return self._run(values, list(_leaves(values)), device)
         return self._run(values, leaves, device)
+
+    def _device(self, values: list[Any], leaves: list[Any]) -> str:
+        """The type of the device of the tensors, or else the one that an argument names."""
+        for leaf in leaves:
+            if isinstance(leaf, Tensor):
+                return leaf.device.type
+        for parameter, value in zip(self._schema.parameters, values, strict=True):
+            if parameter.name == "device" and value is not None:
+                return rl.device(value).type
+        return "cpu"
 
     def _run(self, values: list[Any], leaves: list[Any], device: str) -> Any:
         if self.composite is not None:
@@ -144,7 +154,7 @@ class Operator:
         result = self._call_with(self._kernel(device), values)
         if self.writes and not rl.is_inference_mode_enabled():
             self._note_writes(values)
-        if self.is_checked and not self.writes and device != "meta":
+        if self.is_checked and device != "meta":
             _check_aliases(self._qualname, result, values)
         return result
 

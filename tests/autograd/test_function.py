@@ -378,6 +378,18 @@ def test_what_is_saved_must_be_tensors() -> None:
         function(lambda ctx, x: ctx.set_materialize_grads("no"), None).apply(x)
 
 
+def test_saved_variables_is_the_old_name_of_saved_tensors() -> None:
+    def backward(ctx, grad):
+        with pytest.warns(DeprecationWarning, match="saved_tensors"):
+            (x,) = ctx.saved_variables
+        return grad * x
+
+    Old = function(lambda ctx, x: (ctx.save_for_backward(x), x * 1)[1], backward)
+    x = leaf(3.0)
+    Old.apply(x).backward()
+    assert x.grad.tolist() == [3.0]
+
+
 # Views and writes in place
 
 
@@ -390,6 +402,29 @@ def test_an_input_returned_as_it_is_becomes_a_view() -> None:
     assert x.grad.tolist() == [10.0]
     plain = torch.ones(2)
     assert Same.apply(plain) is not plain
+
+
+def test_an_input_returned_as_it_is_keeps_its_class() -> None:
+    class Kept(torch.Tensor):
+        pass
+
+    Same = function(lambda ctx, x: x, lambda ctx, grad: grad * 10)
+    for x in (torch.ones(2), leaf(1.0, 2.0) * 1):
+        kept = x.as_subclass(Kept)
+        y = Same.apply(kept)
+        assert type(y) is Kept and y is not kept and y.data_ptr() == x.data_ptr()
+    y.sum().backward()
+    assert type(Same.apply(torch.nn.Parameter(torch.ones(2)))) is torch.Tensor
+    with pytest.raises(RuntimeError, match="view was created inside a custom Function"):
+        Same.apply((leaf(1.0) * 1).as_subclass(Kept)).add_(1)
+
+    class Itself(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return args[0] if func is torch.Tensor.view_as else None
+
+    same = torch.ones(2).as_subclass(Itself)
+    assert Same.apply(same) is same
 
 
 def test_views_from_a_function_cannot_be_written() -> None:

@@ -479,3 +479,14 @@ def test_gather_takes_numbers_for_vectors_of_one_element() -> None:
     for x, index in itertools.product((number, vector), (nothing, nothing[:, None])):
         picked = vmap(lambda x, index: torch.gather(x, 0, index))(x, index)
         assert picked.shape == index.shape and torch.equal(picked.flatten(), x.flatten())
+
+
+def test_samples_of_nothing_join_with_all() -> None:
+    nothing, rows = torch.ones(5, 0), torch.arange(30.0).reshape(5, 2, 3)
+    joined = torch.vmap(lambda *parts: torch.cat(parts, 1))(nothing, rows, nothing)
+    assert torch.equal(joined, rows)
+    assert torch.vmap(lambda a, b: torch.cat([a, b]))(nothing, nothing).shape == (5, 0)
+    whole = torch.vmap(lambda a, b: torch.cat([a, b], -1), in_dims=(0, None))(rows, torch.ones(0))
+    assert torch.equal(whole, rows)
+    slopes = torch.vmap(torch.func.grad(lambda a, b: torch.cat([a, b]).sum(), argnums=(0, 1)))
+    assert [g.shape for g in slopes(nothing, rows[:, 0])] == [(5, 0), (5, 3)]

@@ -254,7 +254,22 @@ The dtype of the result is the common one.)",
   .aliases = "concat concatenate",
   .autocast = autocast::widest,
   .sparse  = sparse_cat,
-  .batch   = by_dims,
+  .batch   = [](const Batch& batch, TensorList tensors, int64_t dim) {
+    std::vector<Tensor> parts;
+    int64_t rank = 0;
+    for (size_t k = 0; k < tensors.size(); ++k) {
+      Shape sizes(ShapeRef(tensors[k].sizes()).subspan(batch.has("tensors", k)));
+      if (is_nothing(sizes)) {
+        parts.push_back(reshape(tensors[k], sizes));  // joins with samples of any rank
+      } else {
+        rank = int64_t(sizes.size());
+        parts.push_back(expand(tensors[k], batch.with_samples(sizes)));
+      }
+    }
+    bool nothing = std::ranges::all_of(parts, [](auto& t) { return is_nothing(t.sizes()); });
+    return nothing ? expand(cat(parts, dim), batch.with_samples(Shape{0}))
+                   : cat(parts, Batch::dim(dim, rank));
+  },
   .forward = [](TensorList tensors, int64_t dim) {
     CHECK(!tensors.empty(), ErrorKind::kValue, "expected a non-empty list of Tensors");
     check_list(tensors);
