@@ -79,7 +79,9 @@ class StorageBase:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
-            memo[id(self)] = self.clone()
+            from rushlight._copying import copy_memory
+
+            memo[id(self)] = self._wrap(copy_memory(self._values(), memo))
         return memo[id(self)]
 
     @property
@@ -151,8 +153,8 @@ class StorageBase:
         return self.to("cuda" if device is None else device, non_blocking)
 
     def resizable(self) -> bool:
-        """Returns whether the memory is our own, so that resize_ works."""
-        return not self.is_shared()
+        """Returns whether the memory is our own and lent to nobody, so that resize_ works."""
+        return self.untyped().resizable()
 
     def resize_(self, size: int) -> Self:
         """Makes the storage longer or shorter, in elements; tensors see the memory that it becomes.
