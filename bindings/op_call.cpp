@@ -208,14 +208,18 @@ void refuse_to_record(bool wants_grad, const char* op) {
       "arguments requires grad.");
 }
 
-// Gives `out` the sizes of a result, and its order of dims where it has one.
-void resize_out(const Tensor& out, const Tensor& result, const char* op) {
+// Gives `out` the sizes of a result, and its order of dims where it has one. Ops that make numbers
+// do so silently, as in PyTorch.
+void resize_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   const Shape& sizes = result.sizes();
   check_writable(out);
-  if (out.numel() > 0) {
+  bool makes_numbers =
+      entry.schema.index_of("device") >= 0 || entry.schema.index_of("generator") >= 0;
+  if (out.numel() > 0 && !makes_numbers) {
     std::ostringstream text;
-    text << op << ": An output with one or more elements was resized since it had shape "
-         << out.sizes() << ", which does not match the required output shape " << ShapeText{sizes}
+    text << entry.schema.name_text
+         << ": An output with one or more elements was resized since it had shape " << out.sizes()
+         << ", which does not match the required output shape " << ShapeText{sizes}
          << ". Pass out of that shape, or of 0 elements.";
     checked(warn_program(text.str().c_str()));
   }
@@ -244,7 +248,7 @@ void write_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   } else if (!result.is(out)) {
     CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
     check_writable(out);
-    if (!(out.sizes() == result.sizes())) resize_out(out, result, op);
+    if (!(out.sizes() == result.sizes())) resize_out(entry, out, result);
     copy_into(out, result);
   }
   if (!out.impl()->untracked) out.storage()->bump_version(op);
@@ -286,11 +290,12 @@ const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor
   return own;
 }
 
-// A sequence made from nothing fills an `out` of any shape that has as many elements.
+// A sequence made from nothing fills an `out` of any shape that has as many elements; one in random
+// order does not.
 Tensor in_shape_of(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   const Schema& schema = entry.schema;
-  bool is_sequence =
-      result.dim() == 1 && schema.index_of("device") >= 0 && schema.index_of("size") < 0;
+  bool is_sequence = result.dim() == 1 && schema.index_of("device") >= 0 &&
+                     schema.index_of("size") < 0 && schema.index_of("generator") < 0;
   if (!is_sequence || result.numel() != out.numel()) return result;
   return alias(result, out.sizes(), contiguous_strides(out.sizes()), result.offset());
 }
@@ -329,8 +334,8 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, const Extras& e
     write_out(entry, into, in_shape_of(entry, into, *one));
     if (extras.requires_grad) set_requires_grad(into, true);
   } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
-    CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
-          op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
+    CHECK(!target && PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(),
+          ErrorKind::kType, op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
     for (size_t i = 0; i < many->size(); ++i) {
       Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
       const Tensor& into = expect_tensor(item.get(), "argument 'out'");
