@@ -152,10 +152,6 @@ class StorageBase:
         """Returns the storage on a GPU."""
         return self.to("cuda" if device is None else device, non_blocking)
 
-    def resizable(self) -> bool:
-        """Returns whether the memory is our own and lent to nobody, so that resize_ works."""
-        return self.untyped().resizable()
-
     def resize_(self, size: int) -> Self:
         """Makes the storage longer or shorter, in elements; tensors see the memory that it becomes.
 
@@ -340,6 +336,10 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
 
     def _wrap(self, values: Tensor) -> Self:
         return type(self)(wrap_storage=UntypedStorage._of(values), dtype=values.dtype)
+
+    def resizable(self) -> bool:
+        """Returns whether the memory is our own and lent to nobody, so that resize_ works."""
+        return self._untyped.resizable()
 
     def _description(self) -> str:
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
