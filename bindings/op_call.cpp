@@ -208,14 +208,22 @@ void refuse_to_record(bool wants_grad, const char* op) {
       "arguments requires grad.");
 }
 
+// Whether an op makes its result from nothing, and whether that is a sequence in a known order.
+bool makes_numbers(const Schema& schema) {
+  return schema.index_of("device") >= 0 || schema.index_of("generator") >= 0;
+}
+bool makes_sequence(const Schema& schema, const Tensor& result) {
+  return result.dim() == 1 && makes_numbers(schema) && schema.index_of("size") < 0 &&
+         schema.index_of("generator") < 0;
+}
+
 // Gives `out` the sizes of a result, and its order of dims where it has one. Ops that make numbers
-// do so silently, as in PyTorch.
+// do so silently, as in PyTorch, but for sequences.
 void resize_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   const Shape& sizes = result.sizes();
   check_writable(out);
-  bool makes_numbers =
-      entry.schema.index_of("device") >= 0 || entry.schema.index_of("generator") >= 0;
-  if (out.numel() > 0 && !makes_numbers) {
+  bool warns = !makes_numbers(entry.schema) || makes_sequence(entry.schema, result);
+  if (out.numel() > 0 && warns) {
     std::ostringstream text;
     text << entry.schema.name_text
          << ": An output with one or more elements was resized since it had shape " << out.sizes()
@@ -290,13 +298,9 @@ const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor
   return own;
 }
 
-// A sequence made from nothing fills an `out` of any shape that has as many elements; one in random
-// order does not.
+// A sequence fills an `out` of any shape that has as many elements.
 Tensor in_shape_of(const OpEntry& entry, const Tensor& out, const Tensor& result) {
-  const Schema& schema = entry.schema;
-  bool is_sequence = result.dim() == 1 && schema.index_of("device") >= 0 &&
-                     schema.index_of("size") < 0 && schema.index_of("generator") < 0;
-  if (!is_sequence || result.numel() != out.numel()) return result;
+  if (!makes_sequence(entry.schema, result) || result.numel() != out.numel()) return result;
   return alias(result, out.sizes(), contiguous_strides(out.sizes()), result.offset());
 }
 
