@@ -43,6 +43,18 @@ bool read_number_dtype(PyObject* object, DType& out) {
   return true;
 }
 
+// An object of DLPack that is neither a tensor nor an array, as a tensor on its memory.
+bool read_shared(PyObject* object, Tensor& out) {
+  if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
+      PyList_CheckExact(object) || PyTuple_CheckExact(object) ||
+      !PyObject_HasAttrString(object, "__dlpack__"))
+    return false;
+  Ref module(checked(PyImport_ImportModule("rushlight.utils.dlpack")));
+  Ref shared(checked(PyObject_CallMethod(module.get(), "from_dlpack", "O", object)));
+  out = unwrap(shared.get());
+  return true;
+}
+
 bool is_sequence(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) ||
          (PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) &&
@@ -77,8 +89,13 @@ Shape shape_of(PyObject* data) {
     CHECK(shape.empty() || !PyUnicode_Check(level.get()), ErrorKind::kValue,
           "too many dimensions 'str': a tensor holds numbers, not text");
     if (!is_sequence(level.get())) return shape;
-    Ref items = items_of(level.get());
-    Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+    Ref items(PySequence_Tuple(level.get()));
+    if (!items && PyErr_ExceptionMatches(PyExc_Exception)) {
+      PyErr_Clear();
+      CHECK(false, ErrorKind::kValue, "could not determine the shape of object type '",
+            Py_TYPE(level.get())->tp_name, "': it has no item at each place below its length");
+    }
+    Py_ssize_t count = PyTuple_GET_SIZE(checked(items.get()));
     shape.push_back(count);
     CHECK(shape.size() <= kMaxDims, ErrorKind::kValue,
           "too many dimensions: the data is nested deeper than ", kMaxDims);
@@ -179,7 +196,7 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   if (dim == shape.size()) {
     CHECK(!is_sequence(data) || is_array(data), ErrorKind::kType, "expected a number at depth ",
           dim, ", got a sequence");
-    Scalar value = number_in(data, !std::is_integral_v<T>);
+    Scalar value = number_in(data, !std::is_integral_v<T> || std::is_same_v<T, bool>);
     if constexpr (!std::is_same_v<T, std::complex<float>> &&
                   !std::is_same_v<T, std::complex<double>>)
       CHECK(!value.is_complex(), ErrorKind::kType,
@@ -262,6 +279,8 @@ PyObject* as_tensor(PyObject* module, PyObject* args, PyObject* kwargs) {
       Tensor tensor = tensor_from_array(a.data, is_array_number(a.data));
       return wrap(a.fresh(a.dtype ? to_dtype(tensor, *a.dtype) : tensor));
     }
+    if (Tensor shared; read_shared(a.data, shared))
+      return wrap(a.moved(a.dtype ? to_dtype(shared, *a.dtype) : shared));
     return wrap(a.fresh(tensor_from_data(a.data, a.dtype)));
   });
 }
@@ -328,6 +347,8 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     Tensor tensor = tensor_from_array(data, true);
     return dtype ? to_dtype(tensor, *dtype) : tensor;
   }
+  if (Tensor shared; read_shared(data, shared))
+    return dtype && *dtype != shared.dtype() ? to_dtype(shared, *dtype) : clone_dense(shared);
   CHECK(!PyUnicode_Check(data), ErrorKind::kType,
         "new(): invalid data type 'str': a tensor holds numbers, not text");
   Shape shape = shape_of(data);

@@ -272,6 +272,8 @@ AutogradMeta* meta_alone(const Tensor& tensor) {
 
 }  // namespace
 
+bool is_alone(const Tensor& tensor) { return is_alone(tensor.impl()); }
+
 int visit_hooks(const NodePtr& node, visitproc visit, void* arg) {
   return is_alone(node.get()) ? visit_node(*node, visit, arg) : 0;
 }

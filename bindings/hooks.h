@@ -2,9 +2,10 @@
 //
 // Note [Hooks and the garbage collector]
 // A hook often closes over the tensor it watches: tensor, node, hook and closure are a cycle. The
-// Python objects of tensors and nodes show the collector the hooks that they alone keep alive. What
-// is alone is told by counts, which ops that run without the interpreter lock may change between
-// two looks of the collector; so nothing is shown while any thread is in such an op.
+// Python objects of tensors and nodes show the collector the hooks that they alone keep alive, and
+// those of tensors their attributes, which others who hold the tensor may ask for. What is alone is
+// told by counts, which ops that run without the interpreter lock may change between two looks of
+// the collector; so nothing is shown while any thread is in such an op.
 #pragma once
 
 #include "bindings/python.h"
@@ -46,6 +47,8 @@ class HoldsPython {
   virtual PyObject* held() const = 0;
 };
 
+// Whether nobody else holds the tensor, so that its Python object can be collected for good.
+bool is_alone(const Tensor& tensor);
 // Visits the hooks that a tensor or a node keeps alive by itself; none if others do too.
 int visit_hooks(const Tensor& tensor, visitproc visit, void* arg);
 int visit_hooks(const NodePtr& node, visitproc visit, void* arg);

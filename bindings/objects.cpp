@@ -24,6 +24,14 @@ PyObject* dtype_repr(PyObject* self) {
 PyObject* dtype_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(dtype_name(dtype_in(self)));
 }
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return guarded([&] {
+    DType dtype = dtype_in(self);
+    CHECK(is_floating(dtype) || is_complex(dtype), "to_complex(): there is no complex dtype for ",
+          dtype_name(dtype), ". Convert to a floating-point dtype first.");
+    return wrap_dtype(complex_dtype(dtype));
+  });
+}
 PyObject* dtype_bool(bool value) { return PyBool_FromLong(value); }
 
 // Where pickle finds what is pickled by name; without it, it would look through all modules.
@@ -56,9 +64,7 @@ PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, "Pickles by name."},
     {"to_real", [](PyObject* self, PyObject*) { return wrap_dtype(real_dtype(dtype_in(self))); },
      METH_NOARGS, "The dtype of the real part."},
-    {"to_complex",
-     [](PyObject* self, PyObject*) { return wrap_dtype(complex_dtype(dtype_in(self))); },
-     METH_NOARGS, "The complex dtype of the same precision."},
+    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype of the same precision."},
     {}};
 PyTypeObject DTypeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
                           .tp_name = "rushlight.dtype",

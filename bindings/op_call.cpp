@@ -208,14 +208,26 @@ void refuse_to_record(bool wants_grad, const char* op) {
       "arguments requires grad.");
 }
 
-// Gives `out` the sizes of a result, and its order of dims where it has one.
-void resize_out(const Tensor& out, const Tensor& result, const char* op) {
+// Whether an op makes its result from nothing, and whether that is a sequence in a known order.
+bool makes_numbers(const Schema& schema) {
+  return schema.index_of("device") >= 0 || schema.index_of("generator") >= 0;
+}
+bool makes_sequence(const Schema& schema, const Tensor& result) {
+  return result.dim() == 1 && makes_numbers(schema) && schema.index_of("size") < 0 &&
+         schema.index_of("generator") < 0;
+}
+
+// Gives `out` the sizes of a result, and its order of dims where it has one. Ops that make numbers
+// do so silently, as in PyTorch, but for sequences.
+void resize_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   const Shape& sizes = result.sizes();
   check_writable(out);
-  if (out.numel() > 0) {
+  bool warns = !makes_numbers(entry.schema) || makes_sequence(entry.schema, result);
+  if (out.numel() > 0 && warns) {
     std::ostringstream text;
-    text << op << ": An output with one or more elements was resized since it had shape "
-         << out.sizes() << ", which does not match the required output shape " << ShapeText{sizes}
+    text << entry.schema.name_text
+         << ": An output with one or more elements was resized since it had shape " << out.sizes()
+         << ", which does not match the required output shape " << ShapeText{sizes}
          << ". Pass out of that shape, or of 0 elements.";
     checked(warn_program(text.str().c_str()));
   }
@@ -244,7 +256,7 @@ void write_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
   } else if (!result.is(out)) {
     CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
     check_writable(out);
-    if (!(out.sizes() == result.sizes())) resize_out(out, result, op);
+    if (!(out.sizes() == result.sizes())) resize_out(entry, out, result);
     copy_into(out, result);
   }
   if (!out.impl()->untracked) out.storage()->bump_version(op);
@@ -286,12 +298,9 @@ const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor
   return own;
 }
 
-// A sequence made from nothing fills an `out` of any shape that has as many elements.
+// A sequence fills an `out` of any shape that has as many elements.
 Tensor in_shape_of(const OpEntry& entry, const Tensor& out, const Tensor& result) {
-  const Schema& schema = entry.schema;
-  bool is_sequence =
-      result.dim() == 1 && schema.index_of("device") >= 0 && schema.index_of("size") < 0;
-  if (!is_sequence || result.numel() != out.numel()) return result;
+  if (!makes_sequence(entry.schema, result) || result.numel() != out.numel()) return result;
   return alias(result, out.sizes(), contiguous_strides(out.sizes()), result.offset());
 }
 
@@ -329,8 +338,8 @@ PyObject* run_op_into(const OpEntry& entry, const Value* values, const Extras& e
     write_out(entry, into, in_shape_of(entry, into, *one));
     if (extras.requires_grad) set_requires_grad(into, true);
   } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
-    CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
-          op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
+    CHECK(!target && PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(),
+          ErrorKind::kType, op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
     for (size_t i = 0; i < many->size(); ++i) {
       Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
       const Tensor& into = expect_tensor(item.get(), "argument 'out'");

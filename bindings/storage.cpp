@@ -200,8 +200,8 @@ PyMethodDef holder_methods[] = {
      no_args<[](const Storage& storage) { return PyBool_FromLong(is_shared(*storage)); }>,
      METH_NOARGS, "Whether processes share the memory."},
     {"resizable",
-     no_args<[](const Storage& storage) { return PyBool_FromLong(!is_shared(*storage)); }>,
-     METH_NOARGS, "Whether the memory is our own, so that resize_ works."},
+     no_args<[](const Storage& storage) { return PyBool_FromLong(!storage->others_may_write()); }>,
+     METH_NOARGS, "Whether the memory is our own and lent to nobody, so that resize_ works."},
     {}};
 PyGetSetDef holder_attributes[] = {
     {"_cdata", attribute<id_of>, nullptr, "A number that no other storage has while this lives.",

@@ -82,13 +82,15 @@ void tensor_dealloc(PyObject* self) {
 }
 
 int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(object_of(self)->dict);
   if (Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(self));
   const Tensor& tensor = unwrap(self);
+  if (!tensor.defined() || is_alone(tensor)) Py_VISIT(object_of(self)->dict);
   return tensor.defined() ? visit_hooks(tensor, visit, arg) : 0;
 }
 int tensor_clear(PyObject* self) {
-  if (unwrap(self).defined()) drop_hooks(unwrap(self));
+  const Tensor& tensor = unwrap(self);
+  if (tensor.defined() && !is_alone(tensor)) return 0;
+  if (tensor.defined()) drop_hooks(tensor);
   Py_CLEAR(object_of(self)->dict);
   return 0;
 }

@@ -44,7 +44,7 @@ class CopyMethods(_C.TensorBase):
                 whole: Any = self
                 result = _copy_wrapper(whole)
             else:
-                copied = _copy_memory(self.detach(), memo)
+                copied = copy_memory(self.detach(), memo)
                 result = as_class(type(self), copied, self.requires_grad)
         memo[id(self)] = result
         import copy
@@ -179,18 +179,18 @@ def _rebuild_wrapper(
     )
 
 
-def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
+def copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """The tensor on a copy of its whole storage, the same one for all tensors that share it."""
     if tensor._layout or tensor.device.type == "meta" or _C._lift_of(tensor):
         return tensor.clone()
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
     storage = tensor.untyped_storage()
-    key = ("storage", str(tensor.device), storage.data_ptr(), tensor.dtype.itemsize)
+    key = "storage", str(tensor.device), storage.data_ptr()
     if key not in memo:
-        count = storage.nbytes() // tensor.dtype.itemsize
-        # The tensor stays in the memo, so that no other storage gets its address.
-        memo[key] = tensor, tensor.as_strided((count,), (1,), 0).clone()
-    whole = memo[key][1].view(tensor.dtype)
+        # The storage stays in the memo, so that no other one gets its address.
+        memo[key] = storage, storage._values().clone()
+    used = storage.nbytes() // tensor.dtype.itemsize * tensor.dtype.itemsize
+    whole = memo[key][1][:used].view(tensor.dtype)
     return whole.as_strided(sizes, strides, offset).detach()
 
 

@@ -99,6 +99,8 @@ def new_tensor(
         return rl.empty(*args, dtype=dtype, device=device)
     if isinstance(first, (str, dict)) or not hasattr(first, "__getitem__"):
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    if len(args) > 1:
+        raise TypeError(f"new(): takes one sequence of data (got {len(args)} arguments)")
     return _C.tensor(first, dtype=dtype, device=device)
 
 

@@ -138,7 +138,8 @@ def hash_tensor(
         Hashes, uint64.
 
     Raises:
-        RuntimeError: if mode is not 0, or there are no elements and no dim.
+        RuntimeError: if mode is not 0, there are no elements and no dim, or a dim is named twice.
+        IndexError: if a dim to reduce has size 0.
 
     Example:
         >>> torch.hash_tensor(torch.tensor([1, 2, 4]))
@@ -155,16 +156,18 @@ def hash_tensor(
         )
     is_float = input.dtype.is_floating_point
     bits = input.detach().double().view(rl.int64) if is_float else input.to(rl.int64)
-    dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+    dims = [dim] if isinstance(dim, int) else dim or range(input.dim())
     dims = sorted((wrapped_dim(d, input.dim()) for d in dims), reverse=True) if input.dim() else []
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"hash_tensor: a dim appears multiple times in the list of dims {dim}.")
     for d in dims:
+        if bits.shape[d] == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
         while bits.shape[d] > 1:  # halves upon each other
             half = bits.shape[d] // 2
             joined = bits.narrow(d, 0, half) ^ bits.narrow(d, half, half)
             rest = bits.narrow(d, 2 * half, bits.shape[d] - 2 * half)
             bits = rl.cat([joined, rest], d)
-        if bits.shape[d] == 0:
-            bits = bits.sum(d, keepdim=True)
         bits = bits if keepdim else bits.squeeze(d)
     result = bits.view(rl.uint64)
     return result if out is None else rl.clone(result, out=out)

@@ -28,7 +28,7 @@ _MOVES = frozenset(
     """
     T __getitem__ as_strided broadcast_to channel_shuffle chunk contiguous expand expand_as
     flatten flip index_fill_ index_select mT masked_select moveaxis movedim narrow permute
-    pixel_shuffle pixel_unshuffle repeat repeat_interleave reshape reshape_as roll select
+    pixel_shuffle pixel_unshuffle ravel repeat repeat_interleave reshape reshape_as roll select
     split split_with_sizes squeeze squeeze_ swapaxes swapdims t tensor_split tile transpose
     transpose_ unbind unflatten unfold unsqueeze unsqueeze_ view view_as
     """.split()  # noqa: SIM905

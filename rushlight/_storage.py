@@ -79,7 +79,9 @@ class StorageBase:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
-            memo[id(self)] = self.clone()
+            from rushlight._copying import copy_memory
+
+            memo[id(self)] = self._wrap(copy_memory(self._values(), memo))
         return memo[id(self)]
 
     @property
@@ -149,10 +151,6 @@ class StorageBase:
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
         """Returns the storage on a GPU."""
         return self.to("cuda" if device is None else device, non_blocking)
-
-    def resizable(self) -> bool:
-        """Returns whether the memory is our own, so that resize_ works."""
-        return not self.is_shared()
 
     def resize_(self, size: int) -> Self:
         """Makes the storage longer or shorter, in elements; tensors see the memory that it becomes.
@@ -338,6 +336,10 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
 
     def _wrap(self, values: Tensor) -> Self:
         return type(self)(wrap_storage=UntypedStorage._of(values), dtype=values.dtype)
+
+    def resizable(self) -> bool:
+        """Returns whether the memory is our own and lent to nobody, so that resize_ works."""
+        return self._untyped.resizable()
 
     def _description(self) -> str:
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"

@@ -125,6 +125,25 @@ def test_what_is_no_number_where_one_should_be_is_a_type_error(data) -> None:
         torch.tensor(data)
 
 
+def test_numbers_of_any_size_are_truth_values() -> None:
+    assert torch.tensor((-(2**70), 0, 1e300, 2**63), dtype=torch.bool).tolist() == [1, 0, 1, 1]
+
+
+def test_a_sequence_that_lacks_items_has_no_shape() -> None:
+    class Holes:
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, place: int) -> float:
+            raise KeyError(place)
+
+    for data in (Holes(), [Holes()]):
+        with pytest.raises(
+            ValueError, match="could not determine the shape of object type 'Holes'"
+        ):
+            torch.tensor(data)
+
+
 def test_asarray_shares_memory_when_it_can() -> None:
     numbers = np.zeros(2, np.float32)
     x = torch.asarray(numbers)

@@ -46,6 +46,11 @@ def test_a_tensor_of_the_dtype_is_shared() -> None:
     assert torch.Tensor(torch.arange(3)).dtype is torch.int64
 
 
+def test_data_stands_alone() -> None:
+    with pytest.raises(TypeError, match="one sequence"):
+        torch.LongTensor([6, 0], 1)
+
+
 @pytest.mark.parametrize("data", [5.0, None, "ab", {1: 2}])
 def test_other_things_are_refused(data: object) -> None:
     with pytest.raises(TypeError, match="data must be a sequence"):

@@ -401,3 +401,22 @@ def test_a_storage_without_init_has_nothing() -> None:
     for ask in (len, repr, lambda s: s.device, lambda s: s.nbytes(), lambda s: s._values()):
         with pytest.raises(RuntimeError, match="__init__"):
             ask(storage)
+
+
+def test_deepcopy_keeps_what_shares_memory_together() -> None:
+    x = torch.arange(4.0)
+    parts = [x, x.view(torch.int32), x.storage(), x.untyped_storage(), x[2:]]
+    y, bits, numbers, memory, end = copy.deepcopy(parts)
+    y[2] = 7
+    assert bits[2] == torch.tensor(7.0).view(torch.int32) and end[0] == 7
+    assert numbers.tolist() == y.tolist() and memory.data_ptr() == y.data_ptr()
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_memory_that_is_lent_cannot_be_resized() -> None:
+    x = torch.arange(3)
+    assert x.untyped_storage().resizable() and x.storage().resizable()
+    array = x.numpy()
+    assert not x.untyped_storage().resizable() and not x.storage().resizable()
+    del array
+    assert x.untyped_storage().resizable()

@@ -179,6 +179,15 @@ def test_questions_about_dtypes_are_asked_of_tensors() -> None:
             question(3)
 
 
+def test_dtypes_know_those_of_their_parts() -> None:
+    assert torch.complex128.to_real() is torch.float64
+    assert torch.float64.to_complex() is torch.complex128
+    for dtype in (torch.int8, torch.bool, torch.float8_e5m2):
+        assert dtype.to_real() is dtype
+        with pytest.raises(RuntimeError, match="no complex dtype"):
+            dtype.to_complex()
+
+
 def test_sums_of_sizes_and_tuples_are_sizes() -> None:
     size = torch.Size([2, 3])
     for total in (operator.add((4,), size), operator.add(size, (4,)), sum([size, size], ())):
@@ -310,3 +319,27 @@ def test_arguments_have_the_names_that_programs_use():
         row.as_subclass(int)
     with pytest.raises(TypeError):
         row.as_subclass()
+
+
+def test_attributes_outlive_cycles_while_others_hold_the_tensor() -> None:
+    x, y, z = torch.empty(2), torch.empty(2), torch.empty(2)
+    x.other, y.other, x.name = y, x, "x"
+    z.grad = x
+    del x, y
+    gc.collect()
+    assert z.grad.name == "x" and z.grad.other.other is z.grad
+    gone = weakref.ref(z.grad)
+    del z
+    gc.collect()
+    assert gone() is None
+
+
+def test_attributes_of_a_saved_tensor_outlive_garbage_that_holds_it() -> None:
+    x = torch.rand(2, requires_grad=True).clone()
+    x.name = "x"
+    garbage = [x]
+    garbage.append(garbage)
+    y = x**2
+    del x, garbage
+    gc.collect()
+    assert y.grad_fn._saved_self.name == "x"

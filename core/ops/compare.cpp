@@ -81,7 +81,7 @@ Example:
   },
 })
 
-// Integers are compared in double precision.
+// How far integers differ is computed in double precision.
 OP(isclose,
    "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
    " -> Tensor", {
@@ -94,9 +94,12 @@ Equal infinities are close; NaNs only with equal_nan.)",
     auto floats = [](const Tensor& t) {
       return is_differentiable(t.dtype()) ? t : to_dtype(t, DType::float64);
     };
-    Tensor a = floats(input), b = floats(other), error = abs(a - b);
-    Tensor close = (a == b) | ((error <= abs(b) * rtol + atol) & isfinite(error));
-    return equal_nan ? close | (isnan(a) & isnan(b)) : close;
+    Tensor close = input == other;
+    if (rtol != 0 || atol != 0) {
+      Tensor b = floats(other), error = abs(floats(input) - b);
+      close = close | ((error <= abs(b) * rtol + atol) & isfinite(error));
+    }
+    return equal_nan ? close | (isnan(input) & isnan(other)) : close;
   },
 })
 

@@ -25,7 +25,11 @@ _TOLERANCES: dict[Any, Tolerances] = {
     rl.float64: (1e-7, 1e-7),
     rl.complex64: (1.3e-6, 1e-5),
     rl.complex128: (1e-7, 1e-7),
+    rl.qint8: (1.3e-6, 1e-5),
+    rl.quint8: (1.3e-6, 1e-5),
+    rl.qint32: (1.3e-6, 1e-5),
 }
+_SPARSE = (rl.sparse_coo, rl.sparse_csr, rl.sparse_csc, rl.sparse_bsr, rl.sparse_bsc)
 _UNKNOWN_TO_NUMPY = (rl.bfloat16, rl.float8_e4m3fn, rl.float8_e5m2)
 _NUMBERS = (int, float, complex, np.number)
 _BOOLS = (bool, np.bool_)
@@ -209,6 +213,9 @@ class _Comparison:
             if is_checked:
                 ours, theirs = (_attribute(tensor, name) for tensor in (actual, expected))
                 _check_attribute(name, ours, theirs, place)
+        _check_entries(actual, expected, place)
+        if actual.is_meta or expected.is_meta:
+            return
         rtol, atol = self._tolerances_for(actual.dtype, expected.dtype)
         ours, theirs = _array(actual), _array(expected)
         close = _is_close(ours, theirs, rtol, atol, self._equal_nan)
@@ -242,8 +249,20 @@ def _check_attribute(name: str, actual: Any, expected: Any, place: Place) -> Non
         )
 
 
+def _check_entries(actual: Tensor, expected: Tensor, place: Place) -> None:
+    """Tells what is not seen in the elements: how many entries there are, how they are coded."""
+    _check_attribute("is_quantized", actual.is_quantized, expected.is_quantized, place)
+    if actual.is_quantized:
+        _check_attribute("qscheme()", actual.qscheme(), expected.qscheme(), place)
+    if actual.layout is expected.layout and actual.layout in _SPARSE:
+        if actual.is_sparse:
+            _check_attribute("sparse_dim()", actual.sparse_dim(), expected.sparse_dim(), place)
+        _check_attribute("_nnz()", actual._nnz(), expected._nnz(), place)
+
+
 def _array(tensor: Tensor) -> np.ndarray:
-    tensor = tensor.detach().to_dense().cpu()
+    tensor = tensor.detach().dequantize() if tensor.is_quantized else tensor.detach().to_dense()
+    tensor = tensor.cpu()
     return (tensor.float() if tensor.dtype in _UNKNOWN_TO_NUMPY else tensor).numpy()
 
 

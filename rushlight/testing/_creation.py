@@ -108,9 +108,10 @@ def _limits(dtype: rl.dtype) -> tuple[float, float]:
 
 def _uniform(sizes: Any, dtype: rl.dtype, low: float, high: float) -> Tensor:
     if dtype.is_complex:
-        parts = _uniform((*sizes, 2), rl.float64, low, high)  # (..., real and imaginary)
-        return parts.view(rl.complex128).squeeze(-1).to(dtype)
+        real, imag = (_uniform(sizes, rl.float64, low, high) for _ in range(2))
+        return rl.complex(real, imag).to(dtype)
     if dtype.is_floating_point:
-        values = (rl.rand(sizes, dtype=rl.float64) * (high - low) + low).to(dtype)
-        return rl.where(values < high, values, low)  # where it was rounded up to the end
+        values = rl.rand(sizes, dtype=rl.float64) * (high - low) + low
+        rounded = values.to(dtype).double()
+        return rl.where(rounded < high, rounded, low).to(dtype)  # the end itself is left out
     return rl.randint(math.ceil(low), math.ceil(high), sizes).to(dtype)

@@ -162,6 +162,18 @@ def test_a_producer_from_before_version_1_is_understood() -> None:
     assert torch.from_dlpack(OldProducer(np.arange(3))).tolist() == [0, 1, 2]
 
 
+def test_constructors_take_what_shares_its_memory() -> None:
+    array = np.arange(6).reshape(2, 3)
+    shared = OldProducer(array)
+    for make in (torch.as_tensor, torch.asarray):
+        x = make(shared)
+        assert x.tolist() == array.tolist() and np.shares_memory(x.numpy(), array)
+    copy = torch.tensor(shared)
+    assert copy.tolist() == array.tolist() and not np.shares_memory(copy.numpy(), array)
+    assert torch.tensor(shared, dtype=torch.float32).tolist() == array.astype(float).tolist()
+    assert torch.as_tensor(shared, dtype=torch.float64).dtype is torch.float64
+
+
 # Capsules
 
 INVALID = "from_dlpack received an invalid capsule"

@@ -18,6 +18,8 @@ def test_nonzero_says_as_tuple_either_way() -> None:
     x = torch.tensor([[0, 2], [3, 0]])
     assert torch.nonzero(x, as_tuple=False).tolist() == [[0, 1], [1, 0]]
     assert [t.tolist() for t in x.nonzero(as_tuple=True)] == [[0, 1], [1, 0]]
+    with pytest.raises(TypeError, match="must be a tuple of 2 Tensors"):
+        torch.nonzero(x, as_tuple=True, out=torch.empty(2, dtype=torch.int64))
     assert torch.argwhere(x).tolist() == [[0, 1], [1, 0]]
 
 
@@ -269,11 +271,17 @@ def test_hashes_are_those_of_pytorch(values: Any, dtype: Any, expected: int) -> 
     assert torch.hash_tensor(x).dtype is torch.uint64
     assert torch.hash_tensor(x).item() == expected
     assert x.view(2, 2).hash_tensor((0, 1), keepdim=True).shape == (1, 1)
+    assert x.view(2, 2).hash_tensor([]).shape == ()
 
 
 def test_hashes_refuse_what_has_none() -> None:
     with pytest.raises(RuntimeError, match="reduction dim"):
         torch.hash_tensor(torch.empty(0))
+    with pytest.raises(RuntimeError, match="multiple times"):
+        torch.hash_tensor(torch.ones(2, 3), dim=(0, -2))
+    with pytest.raises(IndexError, match="dim 1 to have non-zero size"):
+        torch.hash_tensor(torch.ones(2, 0, 3), dim=(1, 2))
+    assert torch.hash_tensor(torch.ones(2, 0, 3), dim=0).shape == (0, 3)
     with pytest.raises(RuntimeError, match="mode must be 0"):
         torch.hash_tensor(torch.ones(1), mode=1)
     with pytest.raises(NotImplementedError, match="complex64"):

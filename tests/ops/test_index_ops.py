@@ -357,3 +357,9 @@ def test_products_at_places_with_one_zero_have_second_gradients() -> None:
     ):
         assert torch.autograd.gradcheck(multiply, (x, src))
         assert torch.autograd.gradgradcheck(multiply, (x, src))
+
+
+def test_elements_that_share_memory_are_not_scattered_to() -> None:
+    x = torch.zeros(1).expand(3)
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.masked_scatter_(torch.tensor([True, False, True]), torch.ones(2))

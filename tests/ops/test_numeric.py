@@ -80,7 +80,7 @@ def test_unravel_index_counts_from_the_end_and_goes_round() -> None:
     assert torch.unravel_index(torch.tensor(4), 5)[0].item() == 4
     with pytest.raises(ValueError, match="negative"):
         torch.unravel_index(torch.tensor(0), (2, -3))
-    with pytest.raises(NotImplementedError, match="float32"):
+    with pytest.raises(TypeError, match="float32"):
         torch.unravel_index(torch.tensor(0.5), (2, 3))
 
 
@@ -118,3 +118,9 @@ def test_fill_diagonal(shape: tuple[int, int], wrap: bool) -> None:
     np.testing.assert_array_equal(x.numpy(), expected)
     columns = torch.zeros(shape[::-1], dtype=torch.float64).t()
     np.testing.assert_array_equal(columns.fill_diagonal_(2.0, wrap=wrap).numpy(), expected)
+
+
+def test_integers_are_close_without_tolerances_where_they_are_equal() -> None:
+    a = torch.tensor([2**53, -(2**62)])
+    assert torch.isclose(a, a + torch.tensor([1, 0]), rtol=0, atol=0).tolist() == [False, True]
+    assert torch.allclose(a, a + 1, rtol=0, atol=1) and not torch.allclose(a, a + 1, 0, 0)

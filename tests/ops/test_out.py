@@ -124,6 +124,18 @@ def test_out_of_another_shape_takes_the_shape_with_a_warning() -> None:
     assert out.shape == (2, 4)
 
 
+def test_numbers_that_are_made_resize_out_silently() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for make in (rl.zeros, rl.rand, rl.eye):
+            assert make(6, out=rl.zeros(2, 4)).numel() in (6, 36)
+        assert rl.bernoulli(rl.ones(6), out=rl.zeros(2, 4)).tolist() == [1.0] * 6
+        assert rl.randperm(6, out=rl.zeros(2, 3, dtype=rl.int64)).shape == (6,)
+    assert rl.arange(6, out=rl.zeros(2, 3)).shape == (2, 3)
+    with pytest.warns(UserWarning, match="arange: An output with one or more elements"):
+        assert rl.arange(6, out=rl.zeros(2, 4)).shape == (6,)
+
+
 def test_out_that_is_resized_lies_as_the_result() -> None:
     transposed = filled(3, 4).t()
     assert rl.exp(transposed, out=rl.empty(0)).stride() == (1, 4)

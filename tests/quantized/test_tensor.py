@@ -62,7 +62,7 @@ def test_moves_keep_the_form() -> None:
         lambda t: t.view(6, 4), lambda t: t[0], lambda t: t[:, 1:], lambda t: t.permute(2, 0, 1),
         lambda t: torch.flatten(t, 1), lambda t: t.unsqueeze(0), lambda t: t.clone(),
         lambda t: t.contiguous(), lambda t: t.chunk(2, 2)[1], lambda t: torch.cat([t, t], 1),
-        lambda t: t.transpose(0, 1), lambda t: t.detach(), lambda t: t.cpu(),
+        lambda t: t.transpose(0, 1), lambda t: t.detach(), lambda t: t.cpu(), lambda t: t.ravel(),
     ):  # fmt: skip
         moved = move(q)
         assert moved.is_quantized and moved.q_scale() == 0.1 and moved.q_zero_point() == 100

@@ -272,6 +272,8 @@ def test_rows_columns_and_slices_can_be_picked() -> None:
     same(x.unsqueeze(1), a.unsqueeze(1))
     same(x.unsqueeze(-1), a.unsqueeze(-1))
     same(x.permute(1, 0, 2), a.permute(1, 0, 2))
+    for few in (a[0, 0, 0], a[0, 0], a[0]):
+        same(few.to_sparse().t(), few.t())
     with pytest.raises(RuntimeError, match="dim 2 cannot become dim 0"):
         x.permute(2, 1, 0)
     with pytest.raises(IndexError, match="index 4 is out of"):

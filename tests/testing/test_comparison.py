@@ -172,3 +172,37 @@ def test_values_that_do_not_compare_are_refused(actual, expected) -> None:
 def test_subclasses_are_refused_when_asked() -> None:
     with pytest.raises(TypeError, match="No comparison pair"):
         assert_close(torch.ones(1), torch.nn.Parameter(torch.ones(1)), allow_subclasses=False)
+
+
+def test_sparse_tensors_have_the_same_entries() -> None:
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
+    twice = torch.sparse_coo_tensor([[0, 0, 1], [1, 1, 0]], [0.5, 0.5, 2.0], size=(2, 2))
+    assert_close(x.to_sparse(), x.to_sparse())
+    assert_close(x.to_sparse(), x, check_layout=False)
+    for actual, expected, name in (
+        (x.to_sparse(), x.to_sparse(1), "sparse_dim"),
+        (x.to_sparse(), twice, "_nnz"),
+        (x.to_sparse_csr(), (x + 1).to_sparse_csr(), "_nnz"),
+    ):
+        with pytest.raises(AssertionError, match=name):
+            assert_close(actual, expected)
+
+
+def test_quantized_tensors_are_compared_as_the_numbers_they_stand_for() -> None:
+    x = torch.tensor([[1.0], [2.0]])
+    q = torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
+    assert_close(q, torch.quantize_per_tensor(x, 0.2, 0, torch.qint8))
+    scales, zeros = torch.tensor([0.1, 0.2]), torch.tensor([0, 0])
+    with pytest.raises(AssertionError, match="qscheme"):
+        assert_close(q, torch.quantize_per_channel(x, scales, zeros, 0, torch.qint8))
+    with pytest.raises(AssertionError, match="is_quantized"):
+        assert_close(q, x, check_dtype=False)
+    with pytest.raises(AssertionError, match="not close"):
+        assert_close(q, torch.quantize_per_tensor(x + 1, 0.1, 0, torch.qint8))
+
+
+def test_tensors_on_meta_have_no_elements_to_compare() -> None:
+    x = torch.empty(2, device="meta")
+    assert_close(x, torch.ones(2, device="meta"))
+    with pytest.raises(AssertionError, match="shape"):
+        assert_close(x, torch.ones(3, device="meta"))

@@ -17,6 +17,7 @@ from rushlight.testing import make_tensor
         (torch.bfloat16, -9, 9),
         (torch.float32, -9, 9),
         (torch.float64, -9, 9),
+        (torch.float8_e4m3fn, -9, 9),
     ],
 )
 def test_values_fill_the_range_of_the_dtype(dtype, low, high) -> None:
@@ -33,6 +34,7 @@ def test_complex_parts_fill_the_range() -> None:
     assert x.dtype == torch.complex64
     parts = x.view(torch.float32)
     assert 0 <= parts.min() < 0.2 < 0.8 < parts.max() <= 1
+    assert not any(make_tensor(3, dtype=dtype)._is_view() for dtype in (x.dtype, torch.complex128))
 
 
 def test_the_range_can_be_given() -> None:

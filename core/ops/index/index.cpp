@@ -335,9 +335,10 @@ OP(unravel_index, "(Tensor indices, int[1] shape) -> Tensor[]", {
 Example:
     >>> torch.unravel_index(torch.tensor([5, 6]), (4, 2))
     (tensor([2, 3]), tensor([1, 0])))",
-  .dtypes  = integers,
   .variants = function,
   .forward = [](const Tensor& indices, ShapeRef shape) {
+    CHECK(is_integral(indices.dtype()), ErrorKind::kType,
+          "expected 'indices' to be integer dtype, but got ", dtype_name(indices.dtype()), ".");
     for (int64_t size : shape)
       CHECK(size >= 0, ErrorKind::kValue, "'shape' cannot have negative values, but got ",
             ShapeText{shape}, ".");
@@ -369,6 +370,7 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& source) {
     CHECK(source.dtype() == input.dtype(), "expected self and source to have same dtypes but got ",
           dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
+    check_writable(input);
     Tensor target = as_vector(input);
     Tensor chosen = expanded_mask(mask, target.sizes());
     if (mask.device().is_meta()) {

@@ -260,7 +260,7 @@ OP(t, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) {
     CHECK(input.dim() <= 2, "expects a tensor with <= 2 dimensions, but self is ", input.dim(),
           "D");
-    return input.dim() < 2 ? view(input, input.sizes()) : transpose(input, 0, 1);
+    return transpose(input, 0, input.dim() < 2 ? 0 : 1);
   },
 })
 
