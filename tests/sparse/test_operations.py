@@ -319,3 +319,8 @@ def test_spdiags_equals_that_of_scipy() -> None:
         torch.sparse.spdiags(tensor_of(diagonals), torch.tensor([0]), (4, 4))
     with pytest.raises(RuntimeError, match="duplicate"):
         torch.sparse.spdiags(tensor_of(diagonals), torch.tensor([0, 0, 1]), (4, 4))
+    for wrong in (torch.tensor([0, 1, 2], dtype=torch.int32), torch.tensor([[0, 1, 2]])):
+        with pytest.raises(RuntimeError, match="dtype int64 and at most one dim"):
+            torch.sparse.spdiags(tensor_of(diagonals), wrong, (4, 4))
+    with pytest.raises(RuntimeError, match="must be a sparse one"):
+        torch.sparse.spdiags(tensor_of(diagonals), torch.tensor([0, 1, 2]), (4, 4), torch.strided)
