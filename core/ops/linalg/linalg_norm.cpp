@@ -46,16 +46,17 @@ Tensor finish_spectral(const Tensor& t, int64_t rows, int64_t columns, bool keep
   return unsqueeze(unsqueeze(squeeze(t, -1), std::min(rows, columns)), std::max(rows, columns));
 }
 
+// For complex matrices dtype may also be that of the norm, which is real, as an out= is.
 Tensor as_dtype(const Tensor& A, std::optional<DType> dtype) {
   if (!dtype) return A;
   CHECK(is_differentiable(*dtype), "dtype should be floating point or complex. Got ",
         dtype_name(*dtype));
-  CHECK(is_complex(*dtype) == is_complex(A.dtype()), "dtype should be ",
-        is_complex(A.dtype()) ? "complex" : "real", " for ",
-        is_complex(A.dtype()) ? "complex" : "real", " inputs, but got ", dtype_name(*dtype));
-  CHECK(promote(A.dtype(), *dtype) == *dtype, "the dtype of the input ", dtype_name(A.dtype()),
+  CHECK(is_complex(A.dtype()) || !is_complex(*dtype),
+        "dtype should be real for real inputs, but got ", dtype_name(*dtype));
+  DType wide = is_complex(A.dtype()) ? complex_dtype(*dtype) : *dtype;
+  CHECK(promote(A.dtype(), wide) == wide, "the dtype of the input ", dtype_name(A.dtype()),
         " should be convertible without narrowing to the specified dtype ", dtype_name(*dtype));
-  return cast(A, *dtype);
+  return cast(A, wide);
 }
 
 // ord 1 is the largest sum of a column, inf that of a row, 2 the largest singular value; negative
