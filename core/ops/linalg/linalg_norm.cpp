@@ -210,6 +210,12 @@ OP(norm_named,
 p='nuc' is the sum of singular values of the matrices in two dims.)",
   .dtypes  = floating_or_complex,
   .autocast = autocast::on_cuda(autocast::single),
+  .sparse  = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
+                std::optional<DType> dtype) {
+    CHECK(p == "fro", ErrorKind::kNotImplemented, "the norm '", p,
+          "' of a sparse tensor is not implemented. Use to_dense().");
+    return sparse_norm(input, Scalar(2), dim, keepdim, dtype);
+  },
   .forward = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     if (p == "fro") return vector_norm(input, 2, dim, keepdim, dtype);
