@@ -248,6 +248,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
       if (done) return 0;
     }
     const Tensor& tensor = unwrap(self);
+    CHECK(!tensor.is_sparse(), ErrorKind::kType,
+          "Cannot assign to a sparse tensor. Work on values(), or use to_dense().");
     capture_call_site();
     Tensor source;
     Scalar number;

@@ -284,13 +284,14 @@ void check_asked(const OpEntry& entry, const Value* values, const Tensor& out, L
 }
 
 // The arguments of a call that writes to `out`: an op with an argument `dtype` computes in that of
-// `out`. `own` has room for them.
+// `out`, which is real where a norm is asked for in a complex dtype. `own` has room for them.
 const Value* in_dtype_of(const OpEntry& entry, const Value* values, const Tensor& out, Value* own) {
   const int dtype = entry.schema.index_of("dtype");
   if (dtype < 0) return values;
   if (auto* asked = std::get_if<DType>(&values[dtype])) {
-    CHECK(*asked == out.dtype(), entry.schema.name_text, ": dtype ", dtype_name(*asked),
-          " does not match dtype ", dtype_name(out.dtype()), " of out. Leave dtype out.");
+    CHECK(*asked == out.dtype() || real_dtype(*asked) == out.dtype(), entry.schema.name_text,
+          ": dtype ", dtype_name(*asked), " does not match dtype ", dtype_name(out.dtype()),
+          " of out. Leave dtype out.");
     return values;
   }
   std::copy_n(values, entry.schema.arg_count, own);

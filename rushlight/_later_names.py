@@ -122,7 +122,7 @@ NAMES_IN = {
         use_deterministic_algorithms
     """,
     "_sparse": """
-        _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo dsmm native_norm
+        _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo dsmm hsmm native_norm
         resize_as_sparse_ saddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
         sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
     """,

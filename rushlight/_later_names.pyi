@@ -229,6 +229,7 @@ from rushlight._settings import use_deterministic_algorithms as use_deterministi
 from rushlight._sparse import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
 from rushlight._sparse import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from rushlight._sparse import dsmm as dsmm
+from rushlight._sparse import hsmm as hsmm
 from rushlight._sparse import native_norm as native_norm
 from rushlight._sparse import resize_as_sparse_ as resize_as_sparse_
 from rushlight._sparse import saddmm as saddmm
@@ -695,6 +696,7 @@ __all__ = [
     "hinge_embedding_loss",
     "histogram",
     "histogramdd",
+    "hsmm",
     "hub",
     "indices_copy",
     "initial_seed",

@@ -22,6 +22,7 @@ _NAMES_OF_COMPRESSED = ", ".join(str(layout) for layout in LAYOUTS[2:])
 
 # Old names, which PyTorch keeps for products with sparse matrices.
 spmm = dsmm = rl.mm
+hsmm = rl.hspmm
 saddmm = rl.addmm
 resize_as_sparse_ = Tensor.resize_as_sparse_
 
@@ -107,7 +108,7 @@ def sparse_coo_tensor(
     Args:
         indices: integers of shape (sparse dims, entries). A size alone, in its place or by name,
             makes a tensor without entries.
-        values: elements of shape (entries, dense dims...).
+        values: elements of shape (entries, dense dims...), or the one element.
         size: sizes of the sparse and the dense dims; as small as the indices allow when None.
         dtype: dtype of the values; that which they have when None.
         device: must be the CPU.
@@ -131,6 +132,8 @@ def sparse_coo_tensor(
         indices = rl.zeros(len(size), 0, dtype=rl.int64)
         values = rl.zeros(0, dtype=dtype)
     values = _values(values, dtype, device)
+    if values.dim() == 0:
+        values = values.unsqueeze(0)
     if requires_grad:
         values = values.detach()
     made = _C._sparse_coo_tensor(_indices(indices), values, size, is_coalesced)
@@ -381,7 +384,7 @@ def to_sparse(
     """Returns a tensor in a sparse layout: Tensor.to_sparse."""
     if layout is None:
         layout = rl.sparse_coo
-    if layout is rl.strided or layout not in LAYOUTS:
+    if layout not in LAYOUTS:
         raise RuntimeError(
             f"to_sparse: layout must be torch.sparse_coo or one of {_NAMES_OF_COMPRESSED}, got "
             f"{layout}."

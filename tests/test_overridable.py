@@ -42,7 +42,7 @@ PREFIXES = (
     "sparse_",
 )
 PREFIXES += ("autocast_", "is_deterministic", "is_vulkan", "is_warn", "has_")
-OTHER_NAMES = {"dsmm": "mm", "saddmm": "addmm", "spmm": "mm"}  # for the same function
+OTHER_NAMES = {"dsmm": "mm", "hsmm": "hspmm", "saddmm": "addmm", "spmm": "mm"}  # for the same function
 
 
 class Taker:

@@ -318,7 +318,7 @@ OP(einsum, "(str equation, Tensor[] operands, int[]? path=None) -> Tensor", {
 
 path names two operands for each step, among those left; the result of a step comes last.)",
   .forward = [](std::string_view equation, TensorList operands, std::optional<ShapeRef> path) {
-    CHECK(!operands.empty(), "at least one operand is needed.");
+    CHECK(!operands.empty(), ErrorKind::kValue, "at least one operand is needed.");
     return Einsum(equation, operands).evaluate(path);
   },
 })

@@ -133,9 +133,15 @@ class Point:
                 f"shape {tuple(self.tensor.shape)}, its gradient {tuple(gradient.shape)}."
             )
         gradient = gradient.detach()
+        if self._has_places_of(gradient):
+            return _exact(gradient._values())  # one for each entry, also in the same place
         if gradient.layout is not rl.strided:
             gradient = gradient.to_dense()
         return _exact(gradient if self._places is None else gradient[self._places])
+
+    def _has_places_of(self, gradient: Tensor) -> bool:
+        is_coo = self.tensor.layout is gradient.layout is rl.sparse_coo
+        return is_coo and rl.equal(gradient._indices(), self.tensor._indices())
 
     def place(self, number: int) -> tuple[int, ...]:
         """The index of a number in the input."""

@@ -68,6 +68,8 @@ def _identity(op: str, name: str, dtype: rl.dtype) -> Any:
     value = _IDENTITIES[op]
     if math.isfinite(value) or dtype.is_floating_point:
         return value
+    if dtype.is_complex and name == "logsumexp":
+        return value  # exp(-inf) is 0, whatever the imaginary part
     if dtype.is_complex or dtype is rl.bool:
         raise NotImplementedError(f"identity of {name} on {dtype} input")
     return rl.iinfo(dtype).max if value > 0 else rl.iinfo(dtype).min

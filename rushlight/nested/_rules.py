@@ -270,7 +270,7 @@ def _permute(func: Any, args: Any, kwargs: Any) -> Any:
     x, order = args[0], kwargs["dims"] if "dims" in kwargs else args[1:]
     order = list(order[0]) if len(order) == 1 and not isinstance(order[0], int) else list(order)
     if len(order) != x.dim():
-        raise RuntimeError(f"permute: got {len(order)} dims for a tensor with {x.dim()}.")
+        raise ValueError(f"permute: got {len(order)} dims for a tensor with {x.dim()}.")
     return _permuted(x, _dims_in(x, order, "permute"), "permute")
 
 
@@ -480,6 +480,7 @@ RULES: dict[str, Rule] = {
     "rms_norm": _last_dims,
     "equal": _compare,
     "is_same_size": _same_sizes,
+    "numel": lambda _, args, kwargs: args[0].numel(),
     "allclose": _compare,
     **dict.fromkeys(("new_empty", "new_zeros", "new_ones", "new_full"), _new),
     "linear": _products.linear,

@@ -14,6 +14,7 @@ sampled_addmm = _C.ops("sparse")["sampled_addmm"]
 
 __all__ = [
     "addmm",
+    "as_sparse_gradcheck",
     "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
@@ -152,13 +153,20 @@ def spdiags(
         layout: layout of the result; torch.sparse_coo when None.
 
     Raises:
-        RuntimeError: if there is not one offset for each row.
+        RuntimeError: if there is not one offset for each row, of dtype int64.
 
     Example:
         >>> torch.sparse.spdiags(torch.ones(1, 3), torch.tensor([1]), (3, 3)).indices()
         tensor([[0, 1],
                 [1, 2]])
     """
+    if offsets.dtype != rl.int64 or offsets.dim() > 1:
+        raise RuntimeError(
+            f"spdiags: Offset Tensor must have dtype int64 and at most one dim, but got "
+            f"{offsets.dtype} and shape {tuple(offsets.shape)}."
+        )
+    if layout is rl.strided:
+        raise RuntimeError("spdiags: layout must be a sparse one, not torch.strided.")
     diagonals = diagonals.reshape(1, -1) if diagonals.dim() == 1 else diagonals
     offsets = offsets.reshape(-1)
     if diagonals.dim() != 2 or len(offsets) != len(diagonals):
@@ -176,6 +184,18 @@ def spdiags(
     indices = rl.stack([rows[kept], columns[kept]])
     made = rl.sparse_coo_tensor(indices, diagonals[kept], shape)
     return made.coalesce() if layout is None else made.to_sparse(layout=layout)
+
+
+def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
+    """Returns autograd.gradcheck for sparse tensors: itself, because it takes them.
+
+    Example:
+        >>> gradcheck = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+        >>> x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+        >>> gradcheck(lambda x: x.to_dense(), x, masked=True)
+        True
+    """
+    return gradcheck
 
 
 class check_sparse_tensor_invariants:

@@ -245,6 +245,13 @@ def test_unspecified_places_count_unless_masked() -> None:
         gradcheck(func, diagonal, masked=False)
 
 
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_entries_in_the_same_place_have_a_number_each(fast_mode: bool) -> None:
+    values, d = torch.randn(3, dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
+    matrix = torch.sparse_coo_tensor([[0, 2, 0], [1, 3, 1]], values, (3, 4)).requires_grad_()
+    assert gradcheck(lambda x: x @ d, matrix, masked=True, fast_mode=fast_mode)
+
+
 def test_sparse_results_are_compared_as_dense_ones() -> None:
     assert gradcheck(lambda x: (x * torch.eye(3).double()).to_sparse(), leaf(3, 3))
 

@@ -70,6 +70,14 @@ def test_reduction_over_several_dims(dims: Any) -> None:
     assert masked.prod(data, dims, keepdim=True, mask=mask).dim() == 3
 
 
+def test_logsumexp_of_complex_numbers() -> None:
+    z = torch.tensor([[1 + 2j, 3 - 1j, 0.5j], [1, 2j, 3]])
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    result = masked.logsumexp(z, 1, mask=mask)
+    torch.testing.assert_close(result[0], z[0, ::2].exp().sum().log())
+    assert result[1].real.item() == -np.inf
+
+
 NORMALIZATIONS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True),
     "log_softmax": lambda x: x - np.ma.log(np.exp(x).sum(1, keepdims=True)),

@@ -188,7 +188,7 @@ def test_operand_with_rows_between_parts_keeps_them() -> None:
     assert not x.is_contiguous()
     assert x.contiguous().values().equal(torch.cat(expected))
     assert x.sum().item() == torch.cat(expected).sum().item()
-    assert x.numel() == 8
+    assert x.numel() == torch.numel(x) == 8
     assert x.to_padded_tensor(0.0).shape == (2, 3, 2)
 
 
@@ -319,6 +319,7 @@ def test_strided_layout_holds_parts_of_any_sizes() -> None:
     x = torch.nested.nested_tensor(parts)
     assert x.to_padded_tensor(2.0).tolist()[1] == [[0] * 5, [2] * 5]
     assert (x.size(0), x.dim(), x.numel(), len(x)) == (2, 3, 11, 2)
+    assert torch.numel(x) == 11
     with pytest.raises(RuntimeError, match="irregular"):
         x.size(1)
     with pytest.raises(RuntimeError, match="single ragged dim"):
@@ -431,6 +432,7 @@ MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: x.sum(5), IndexError, "out of range"),
     (lambda x: x.softmax(0), RuntimeError, "dim=0"),
     (lambda x: x.transpose(0, 1), ValueError, "batch"),
+    (lambda x: x.permute(0, 1), ValueError, "2 dims for a tensor with"),
     (lambda x: x.chunk(2, 1), RuntimeError, "ragged"),
     (lambda x: x.flatten(), RuntimeError, "flatten"),
     (lambda x: x.view(-1), RuntimeError, "number of parts"),

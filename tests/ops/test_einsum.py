@@ -96,6 +96,11 @@ def test_a_path_is_checked() -> None:
             torch._C.einsum("ij,jk,kl->il", [a, a, a], path)
 
 
+def test_no_operands_are_a_value_error() -> None:
+    with pytest.raises(ValueError, match="at least one operand"):
+        torch.einsum("", [])
+
+
 def test_settings_of_the_order() -> None:
     backend = torch.backends.opt_einsum
     assert backend.enabled

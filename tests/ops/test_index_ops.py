@@ -347,10 +347,12 @@ def test_halves_are_added_one_by_one(dtype: Any) -> None:
         sums.scatter_add_(1, places, values)
 
 
-def test_products_at_places_with_one_zero_have_second_gradients() -> None:
+@pytest.mark.parametrize("first", [[0.0, 5.0], [0.0, 0.0]])
+@pytest.mark.parametrize("other", [4.0, 0.0])
+def test_products_at_places_with_zeros_have_second_gradients(first: Any, other: float) -> None:
     index = torch.tensor([0, 0, 1, 2, 2])
     x = torch.tensor([2.0, 0.0, 3.0], dtype=torch.float64, requires_grad=True)
-    src = torch.tensor([0.0, 5.0, 4.0, 6.0, 7.0], dtype=torch.float64, requires_grad=True)
+    src = torch.tensor([*first, other, 6.0, 7.0], dtype=torch.float64, requires_grad=True)
     for multiply in (
         lambda x, src: x.scatter_reduce(0, index, src, "prod"),
         lambda x, src: x.index_reduce(0, index, src, "prod"),

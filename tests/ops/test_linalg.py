@@ -258,6 +258,11 @@ def test_singular_matrices_are_named(f, message) -> None:
         f(in_batch(ZERO))
 
 
+def test_factors_of_singular_matrices_have_no_inverse() -> None:
+    with pytest.raises(torch.linalg.LinAlgError, match=r"\(Batch element 2\): A diagonal element"):
+        torch.cholesky_inverse(in_batch(ZERO))
+
+
 def test_the_leading_minor_is_named() -> None:
     message = (
         r"cholesky: \(Batch element 2\).*the leading minor of order 2 is not positive-definite"

@@ -193,6 +193,13 @@ def test_out_of_several_results() -> None:
     np.testing.assert_array_equal(indices.numpy(), filled(3, 4).numpy().argmax(1))
 
 
+@pytest.mark.parametrize("ord", [None, 1, 2, "fro", "nuc"])
+def test_norms_of_complex_numbers_in_a_real_out(ord: Any) -> None:
+    x = rl.complex(filled(3, 3), filled(3, 3).flip(0))
+    check(rl.linalg.norm, x, ord, out=rl.empty(()))
+    check(rl.linalg.norm, x, ord, dtype=rl.complex64, out=rl.empty(()))
+
+
 def test_wrong_out_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="argument 'out' must be Tensor, not int"):
         rl.add(filled(3), 1, out=3)

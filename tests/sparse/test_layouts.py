@@ -49,6 +49,19 @@ def test_size_is_inferred_and_hybrid_tensors_have_dense_dims() -> None:
     assert torch.sparse_csr_tensor([0, 1, 1], [4], [1.0]).shape == (2, 5)
 
 
+def test_one_element_needs_no_brackets() -> None:
+    same(torch.sparse_coo_tensor([[1]], 5.0, (2,)), [0, 5])
+    assert torch.sparse_coo_tensor(torch.zeros(0, 1), 12.5, ()).to_dense().item() == 12.5
+
+
+def test_to_sparse_leads_to_the_strided_layout_too() -> None:
+    x = coo(3, 4, 5)
+    a = x.to_dense()
+    assert a.to_sparse(layout=torch.strided) is a
+    same(x.to_sparse_csr().to_sparse(layout=torch.strided), a)
+    assert x.to_sparse(layout=torch.strided).layout is torch.strided
+
+
 def test_tensors_without_entries() -> None:
     for x in (
         torch.sparse_coo_tensor((2, 3)),
@@ -111,7 +124,7 @@ def test_dtype_device_and_requires_grad() -> None:
             r"sparse_dim \(1\) \+ dense_dim \(0\), but got 2",
         ),
         (lambda: torch.sparse_coo_tensor([[0]], [[1.0, 2.0]], (3, 3)), "dim 1 must be 3"),
-        (lambda: torch.sparse_coo_tensor([[0]], torch.tensor(1.0), (3,)), r"values of shape \(\)"),
+        (lambda: torch.sparse_coo_tensor([[0, 1]], torch.tensor(1.0), (3,)), "must have same nnz"),
         (
             lambda: torch.sparse_coo_tensor(torch.zeros(1, 1).bool(), [1.0], (3,)),
             "indices must be an integer tensor, but got bool",

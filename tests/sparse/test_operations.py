@@ -107,6 +107,15 @@ def test_functions_that_keep_zero_work_on_entries(name: str) -> None:
         same(y, function(x.to_dense()))
 
 
+@pytest.mark.parametrize("name", ["rand_like", "randn_like"])
+def test_random_numbers_stand_at_the_entries(name: str) -> None:
+    for layout in LAYOUTS:
+        x = in_layout(coo(4, 5, 12).coalesce(), layout)
+        drawn = getattr(torch, name)(x)
+        assert drawn.layout is layout and drawn.values().shape == x.values().shape
+        assert len(set(drawn.values().flatten().tolist())) == x.values().numel()
+
+
 def test_functions_that_do_not_keep_zero_are_refused_by_name() -> None:
     x = coo(3, 4, 5)
     for name in ("exp", "cos", "sigmoid", "cumsum", "max", "sort"):
@@ -143,6 +152,33 @@ def test_quotients_are_rounded_and_any_asks_after_adding_up_equal_entries() -> N
         same(result, divide(x.to_dense()))
     same((x.to_sparse_csr() // 2), x.to_dense() // 2)
     assert x.any() and not torch.any(x - x) and x.any().layout is torch.strided
+
+
+def test_products_of_sparse_tensors_broadcast_numbers_and_dense_dims() -> None:
+    x, two = coo(3, 4, 5), torch.tensor(2.0).to_sparse()
+    same(x * two, x.to_dense() * 2)
+    same(two * x, x.to_dense() * 2)
+    a = torch.sparse_coo_tensor([[0, 2]], torch.arange(6.0).view(2, 3), (3, 3))
+    b = torch.sparse_coo_tensor([[2, 1]], torch.tensor([[3.0], [4.0]]), (3, 1))
+    same(a * b, a.to_dense() * b.to_dense())
+    same(b * a, a.to_dense() * b.to_dense())
+
+
+def test_transposing_in_place() -> None:
+    x = coo(3, 4, 5)
+    a = x.to_dense()
+    assert x.t_() is x and x.shape == (4, 3)
+    same(x, a.t())
+    same(x.transpose_(0, 1), a)
+    y = x * 1.0
+    with pytest.raises(RuntimeError, match="has layout sparse_csc"):
+        y.to_sparse_csr().t_()
+
+
+def test_elements_of_sparse_tensors_are_not_assigned_to() -> None:
+    x = coo(3, 4, 5)
+    with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+        x[0] = 100
 
 
 def test_writing_in_place() -> None:
@@ -206,6 +242,8 @@ def test_the_order_of_entries_is_noted() -> None:
     x = torch.eye(3).to_sparse()
     assert not x._coalesced_(False).is_coalesced()
     assert x._coalesced_(True) is x and x.is_coalesced()
+    assert torch.sparse_coo_tensor([[0]], [1.0], (3,)).is_coalesced()
+    assert not torch.sparse_coo_tensor([[0]], [1.0], (3,), is_coalesced=False).is_coalesced()
     with pytest.raises(RuntimeError, match="does not come after"):
         torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,))._coalesced_(True)
 
@@ -233,6 +271,14 @@ def test_native_norm_is_of_all_elements() -> None:
     for refused in (lambda: torch.native_norm(x, 2, [0]), lambda: torch.native_norm(x.to_dense())):
         with pytest.raises(NotImplementedError, match="norm: "):
             refused()
+
+
+def test_norms_by_name_and_of_order_zero() -> None:
+    x = torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, -4.0], (3, 2))
+    assert x.norm("fro").item() == 5
+    assert x.norm(0).item() == 2
+    with pytest.raises(NotImplementedError, match="norm 'nuc' of a sparse tensor"):
+        x.norm("nuc")
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])
@@ -264,6 +310,9 @@ def test_rows_columns_and_slices_can_be_picked() -> None:
             same(x.select(dim, i), a.select(dim, i))
         picks = torch.tensor([2, 0, 2, 1])[: x.shape[dim]]
         same(x.index_select(dim, picks), a.index_select(dim, picks))
+        same(x.index_select(dim, picks - x.shape[dim]), a.index_select(dim, picks))
+        same(x.narrow_copy(dim, 1, 2), a.narrow(dim, 1, 2))
+        same(x.narrow(dim, -2, 1), a.narrow(dim, -2, 1))
     same(x[1], a[1])
     same(x[1, 2], a[1, 2])
     same(x[:, 2], a[:, 2])
@@ -280,6 +329,8 @@ def test_rows_columns_and_slices_can_be_picked() -> None:
         x.index_select(0, torch.tensor([4]))
     with pytest.raises(IndexError, match="out of"):
         x.select(0, 9)
+    with pytest.raises(RuntimeError, match="narrow"):
+        x.narrow(0, 3, 2)
     for layout in LAYOUTS:
         y = in_layout(coo(3, 4, 5), layout)
         same(y.index_select(1, torch.tensor([3, 0])), y.to_dense()[:, [3, 0]])
@@ -321,3 +372,8 @@ def test_spdiags_equals_that_of_scipy() -> None:
         torch.sparse.spdiags(tensor_of(diagonals), torch.tensor([0]), (4, 4))
     with pytest.raises(RuntimeError, match="duplicate"):
         torch.sparse.spdiags(tensor_of(diagonals), torch.tensor([0, 0, 1]), (4, 4))
+    for wrong in (torch.tensor([0, 1, 2], dtype=torch.int32), torch.tensor([[0, 1, 2]])):
+        with pytest.raises(RuntimeError, match="dtype int64 and at most one dim"):
+            torch.sparse.spdiags(tensor_of(diagonals), wrong, (4, 4))
+    with pytest.raises(RuntimeError, match="must be a sparse one"):
+        torch.sparse.spdiags(tensor_of(diagonals), torch.tensor([0, 1, 2]), (4, 4), torch.strided)

@@ -65,6 +65,7 @@ def test_relatives_of_the_product() -> None:
     hybrid = torch.hspmm(x, y)
     assert (hybrid.sparse_dim(), hybrid.dense_dim()) == (1, 1)
     same(hybrid, product)
+    same(torch.hsmm(x, y), product)
     same(torch.sspaddmm(z, x, y, beta=2, alpha=3), 2 * z.to_dense() + 3 * product)
     same(torch.addmm(z.to_dense(), x, y, beta=2, alpha=3), 2 * z.to_dense() + 3 * product)
     same(torch.sparse.addmm(z.to_dense(), x, y), z.to_dense() + product)

@@ -17,6 +17,15 @@ void refuse_indefinite(const Tensor& info) {
   });
 }
 
+void refuse_zero_diagonal(const Tensor& factor) {
+  Tensor is_zero = diagonal_of(factor) == 0;
+  Tensor any = call<"any", Tensor>(is_zero, std::optional<ShapeRef>(Shape{-1}), false);
+  check_info(cast(any, DType::int32), [&](int64_t i, int) {
+    CHECK(false, ErrorKind::kLinAlg, in_batch(any, i),
+          "A diagonal element of the factor is zero, the inversion could not be completed.");
+  });
+}
+
 Tensor expanded_matrix(const Tensor& t, const Shape& batch) {
   return expand(t, with_matrix(batch, t.size(-2), t.size(-1)));
 }
@@ -137,6 +146,7 @@ OP(cholesky_inverse, "(Tensor input, bool upper=False) -> Tensor", {
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     check_square(input, "A");
+    if (input.device().is_cpu()) refuse_zero_diagonal(input);
     Tensor sides = expanded_matrix(eye_like(input, input.size(-1)), batch_sizes(input));
     return call<"cholesky_solve", Tensor>(sides, input, upper);
   },

@@ -46,16 +46,17 @@ Tensor finish_spectral(const Tensor& t, int64_t rows, int64_t columns, bool keep
   return unsqueeze(unsqueeze(squeeze(t, -1), std::min(rows, columns)), std::max(rows, columns));
 }
 
+// For complex matrices dtype may also be that of the norm, which is real, as an out= is.
 Tensor as_dtype(const Tensor& A, std::optional<DType> dtype) {
   if (!dtype) return A;
   CHECK(is_differentiable(*dtype), "dtype should be floating point or complex. Got ",
         dtype_name(*dtype));
-  CHECK(is_complex(*dtype) == is_complex(A.dtype()), "dtype should be ",
-        is_complex(A.dtype()) ? "complex" : "real", " for ",
-        is_complex(A.dtype()) ? "complex" : "real", " inputs, but got ", dtype_name(*dtype));
-  CHECK(promote(A.dtype(), *dtype) == *dtype, "the dtype of the input ", dtype_name(A.dtype()),
+  CHECK(is_complex(A.dtype()) || !is_complex(*dtype),
+        "dtype should be real for real inputs, but got ", dtype_name(*dtype));
+  DType wide = is_complex(A.dtype()) ? complex_dtype(*dtype) : *dtype;
+  CHECK(promote(A.dtype(), wide) == wide, "the dtype of the input ", dtype_name(A.dtype()),
         " should be convertible without narrowing to the specified dtype ", dtype_name(*dtype));
-  return cast(A, *dtype);
+  return cast(A, wide);
 }
 
 // ord 1 is the largest sum of a column, inf that of a row, 2 the largest singular value; negative
@@ -209,6 +210,12 @@ OP(norm_named,
 p='nuc' is the sum of singular values of the matrices in two dims.)",
   .dtypes  = floating_or_complex,
   .autocast = autocast::on_cuda(autocast::single),
+  .sparse  = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
+                std::optional<DType> dtype) {
+    CHECK(p == "fro", ErrorKind::kNotImplemented, "the norm '", p,
+          "' of a sparse tensor is not implemented. Use to_dense().");
+    return sparse_norm(input, Scalar(2), dim, keepdim, dtype);
+  },
   .forward = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     if (p == "fro") return vector_norm(input, 2, dim, keepdim, dtype);

@@ -106,6 +106,7 @@ Example:
     >>> torch.angle(torch.tensor([1j, -1.0]))
     tensor([1.5708, 3.1416]))",
   .variants = function | method,
+  .sparse  = by_values,
   .forward = [](const Tensor& input) {
     if (!is_complex(input.dtype())) return call<"_real_angle", Tensor>(input);
     return call<"atan2", Tensor>(call<"imag", Tensor>(input), call<"real", Tensor>(input));

@@ -64,8 +64,11 @@ OP(rand, "(int[] size, *, Generator? generator=None, dtype? dtype=None, "
 OP(rand_like, "(Tensor input, *, Generator? generator=None, dtype? dtype=None, device? "
               "device=None, "
               "memory_format? memory_format=None) -> Tensor", {
-  .doc     = R"(Uniform random numbers in [0, 1) in the shape of input.)",
+  .doc     = R"(Uniform random numbers in [0, 1) in the shape of input.
+
+A sparse tensor has them at its entries.)",
   .variants = function,
+  .sparse  = by_values,
   .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
@@ -86,8 +89,11 @@ OP(randn, "(int[] size, *, Generator? generator=None, dtype? dtype=None, "
 OP(randn_like, "(Tensor input, *, Generator? generator=None, dtype? dtype=None, device? "
                "device=None, "
                "memory_format? memory_format=None) -> Tensor", {
-  .doc     = R"(Normal random numbers of mean 0 and variance 1 in the shape of input.)",
+  .doc     = R"(Normal random numbers of mean 0 and variance 1 in the shape of input.
+
+A sparse tensor has them at its entries.)",
   .variants = function,
+  .sparse  = by_values,
   .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {

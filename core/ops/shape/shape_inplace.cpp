@@ -16,6 +16,10 @@ Tensor become(const Tensor& input, const Tensor& view, const char* writer) {
     take_lift(input, view);
     return input;
   }
+  if (input.is_sparse()) {
+    detail::replace(input, view);
+    return input;
+  }
   NodePtr history = grad_fn_of(view);
   TensorImpl& impl = *input.impl();
   impl.sizes = view.sizes();
@@ -90,6 +94,7 @@ OP(transpose_, "(Tensor! input, int dim0, int dim1) -> Tensor", {
   .variants = method,
   .aliases = "swapdims_",
   .seen    = Seen::whole,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
     return become(input, transpose(input, dim0, dim1), "transpose_");
   },
@@ -99,6 +104,7 @@ OP(t_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Transposes the matrix itself.)",
   .variants = method,
   .seen    = Seen::whole,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) { return become(input, call<"t", Tensor>(input), "t_"); },
 })
 
@@ -106,6 +112,7 @@ OP(swapaxes_, "(Tensor! input, int axis0, int axis1) -> Tensor", {
   .doc     = R"(Swaps two dims of the tensor itself; NumPy's name for transpose_.)",
   .variants = method,
   .seen    = Seen::whole,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, int64_t axis0, int64_t axis1) {
     return become(input, transpose(input, axis0, axis1), "swapaxes_");
   },

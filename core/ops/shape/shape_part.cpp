@@ -57,6 +57,14 @@ OP(narrow, "(Tensor input, int dim, int start, int length) -> Tensor", {
   .doc     = R"(The `length` slices of dim from start on.)",
   .is_view = true,
   .node    = "slice",
+  .sparse  = [](const Tensor& input, int64_t dim, int64_t start, int64_t length) {
+    narrow_window(row_major(input.sizes()), dim, start, length);  // checks the range
+    if (start < 0) start += input.sizes()[size_t(wrap_dim(dim, input.dim()))];
+    Tensor places = call<"arange_start", Tensor>(Scalar(start), Scalar(start + length), Scalar(1),
+                                                 std::optional(DType::int64),
+                                                 std::optional(input.device()));
+    return sparse_index_select(input, dim, places);
+  },
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, int64_t start, int64_t length) {
     return alias(input, narrow_window(window_of(input), dim, start, length));

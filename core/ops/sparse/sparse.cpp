@@ -327,8 +327,9 @@ OP(_sparse_coo_tensor,
   .gpu     = none<"sparse tensors live on the CPU">,
   .forward = [](const Tensor& indices, const Tensor& values, std::optional<ShapeRef> size,
                 std::optional<bool> is_coalesced) {
-    CooParts parts = checked_coo(indices, values, size, is_coalesced.value_or(false));
-    return sparse_coo(parts.indices, values, parts.sparse_sizes, is_coalesced.value_or(false));
+    bool in_order = is_coalesced.value_or(values.dim() > 0 && values.size(0) < 2);
+    CooParts parts = checked_coo(indices, values, size, in_order);
+    return sparse_coo(parts.indices, values, parts.sparse_sizes, in_order);
   },
 })
 

@@ -73,9 +73,16 @@ Tensor add_sparse(const Tensor& input, const Tensor& other, Scalar alpha) {
   return a.coalesced() && b.coalesced() ? coalesced(sum) : sum;
 }
 
-// The products where both have an entry.
+bool differ_in_dense_dims(const Tensor& a, const Tensor& b) {
+  return a.dim() == b.dim() && layout_of(a) == Layout::sparse_coo &&
+         layout_of(b) == Layout::sparse_coo && pattern_of(a)->sizes() == pattern_of(b)->sizes();
+}
+
+// The products where both have an entry. Dense dims and 0-d tensors broadcast.
 Tensor mul_sparse(const Tensor& input, const Tensor& other) {
-  check_same_shape(input, other);
+  if (other.dim() == 0 && input.dim() > 0) return sparse_mul(input, to_dense(other));
+  if (input.dim() == 0 && other.dim() > 0) return sparse_mul(to_dense(input), other);
+  if (!differ_in_dense_dims(input, other)) check_same_shape(input, other);
   if (pattern_of(input) == pattern_of(other) && pattern_of(input)->coalesced())
     return sparse_like(sparse_values(input) * sparse_values(other), input);
   if (has_blocks(layout_of(input)) || has_blocks(layout_of(other)))
@@ -196,9 +203,9 @@ Tensor sparse_sum(const Tensor& input, std::optional<ShapeRef> dim, bool keepdim
 
 Tensor sparse_norm(const Tensor& input, std::optional<Scalar> p, std::optional<ShapeRef> dim,
                    bool keepdim, std::optional<DType> dtype) {
-  CHECK(!dim && !keepdim && p.value_or(2).to<double>() > 0, ErrorKind::kNotImplemented,
-        "the norm of a sparse tensor is that of all its elements, of an order above 0. Leave dim "
-        "and keepdim out, or use to_dense().");
+  CHECK(!dim && !keepdim && p.value_or(2).to<double>() >= 0, ErrorKind::kNotImplemented,
+        "the norm of a sparse tensor is that of all its elements, of an order not below 0. Leave "
+        "dim and keepdim out, or use to_dense().");
   return call<"norm", Tensor>(sparse_values(coalesced(input)), p, dim, keepdim, dtype);
 }
 

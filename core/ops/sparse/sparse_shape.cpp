@@ -132,7 +132,8 @@ Tensor sparse_index_select(const Tensor& input, int64_t dim, const Tensor& index
         pattern.sizes(), pattern.coalesced());
   Tensor wanted = to_contiguous(to_dtype(index, DType::int64));
   int64_t size = pattern.sizes()[size_t(dim)], count = pattern.count();
-  check_bounds(wanted, 0, size, size_t(dim), size);
+  check_bounds(wanted, -size, size, size_t(dim), size);
+  wanted = where(wanted < 0, wanted + size, wanted);
   std::vector<Tensor> rows = index_rows(pattern);
   // The entries of each slice, then those of the slices in the order that is asked for.
   std::vector<std::vector<int64_t>> slices;
