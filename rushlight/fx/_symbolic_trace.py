@@ -251,9 +251,15 @@ class Tracer(TracerBase):
 
         Raises:
             TraceError: if it decides by a value that is not known.
+            AssertionError: if the module has no method traced_func_name.
         """
         if isinstance(root, nn.Module):
             self.root = root
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(
+                    f"traced_func_name={self.traced_func_name} doesn't exist in "
+                    f"{type(root).__name__}"
+                )
             function = getattr(type(root), self.traced_func_name)
         else:
             self.root = nn.Module()

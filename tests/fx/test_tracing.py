@@ -482,3 +482,20 @@ def test_tracers_can_be_copied() -> None:
     assert not hasattr(before, "graph")
     assert str(after.graph) == str(tracer.graph) and after.graph is not tracer.graph
     assert len(before.trace(lambda x: math.floor(x)).nodes) == 3
+
+
+def test_a_method_that_is_to_be_recorded_must_exist() -> None:
+    tracer = fx.Tracer()
+    tracer.traced_func_name = "backward"
+    with pytest.raises(AssertionError, match="traced_func_name=backward doesn't exist in ReLU"):
+        tracer.trace(nn.ReLU())
+
+
+def test_transformers_hand_on_where_nodes_come_from() -> None:
+    traced = fx.symbolic_trace(lambda x: torch.relu(x))
+    relu = traced.graph.find_nodes(op="call_function", target=torch.relu)[0]
+    relu.meta.update(source_fn_stack="source", partitioner_tag=3, val="of this node alone")
+    changed = fx.Transformer(traced).transform()
+    meta = changed.graph.find_nodes(op="call_function", target=torch.relu)[0].meta
+    assert (meta["source_fn_stack"], meta["partitioner_tag"]) == ("source", 3)
+    assert "val" not in meta
