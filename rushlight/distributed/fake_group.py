@@ -18,7 +18,7 @@ __all__ = ["FakeGroup"]
 
 
 def _done() -> Work:
-    work = Work([])
+    work = Work()
     work.set_result([])
     return work
 
