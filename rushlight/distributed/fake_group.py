@@ -30,7 +30,7 @@ class FakeGroup(ProcessGroup):
         """Returns "fake"."""
         return Backend.FAKE
 
-    def _nothing(self, *args: Any) -> Work:
+    def _nothing(self, *args: Any, **kwargs: Any) -> Any:
         """Leaves the tensors as they are."""
         return _done()
 
