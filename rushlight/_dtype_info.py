@@ -117,7 +117,7 @@ class finfo(_Limits):
 
 
 class iinfo(_Limits):
-    """The limits of an integer dtype.
+    """The limits of an integer dtype, or of the integers of a quantized one.
 
     Example:
         >>> torch.iinfo(torch.int8).max
@@ -131,7 +131,7 @@ class iinfo(_Limits):
             return _iinfos[type]
         except (KeyError, TypeError):
             pass
-        dtype = _expect_dtype("iinfo", type)
+        dtype = _expect_dtype("iinfo", getattr(type, "integers", type))  # of a quantized dtype
         if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. "

@@ -38,17 +38,17 @@ _COPIES = frozenset(("_to", "clone", "contiguous", "detach", "detach_", "cpu", "
 # Larger floats have larger integers.
 _MONOTONE = frozenset(
     """
-    _max_pool1d _max_pool2d _max_pool3d adaptive_max_pool1d adaptive_max_pool2d amax amin
-    max_pool1d max_pool2d max_pool3d
+    _max_pool1d _max_pool2d _max_pool3d adaptive_max_pool1d adaptive_max_pool2d amax amin max
+    max_pool1d max_pool2d max_pool3d min sort topk
     """.split()  # noqa: SIM905
 )
 # Computed in floats, rounded to the input's form.
 _BY_FLOATS = frozenset(
     """
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d
-    avg_pool3d celu channel_shuffle clamp clamp_ cumsum dropout elu hardsigmoid hardswish
-    hardtanh hardtanh_ interpolate leaky_relu leaky_relu_ mean pad prelu relu6 relu6_
-    threshold upsample upsample_bilinear upsample_nearest
+    avg_pool3d celu channel_shuffle clamp clamp_ cumsum dropout elu gelu grid_sample hardsigmoid
+    hardswish hardtanh hardtanh_ interpolate leaky_relu leaky_relu_ mean pad prelu relu6 relu6_
+    std threshold upsample upsample_bilinear upsample_nearest
     """.split()  # noqa: SIM905
 )
 # Results have the form that suits the range of the function.
@@ -67,7 +67,10 @@ _METHODS = frozenset(
     q_zero_point
     """.split()  # noqa: SIM905
 )
-_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "equal", "allclose", "isclose"))
+# Results that are not quantized.
+_COMPARISONS = frozenset(
+    ("eq", "ne", "lt", "le", "gt", "ge", "equal", "allclose", "isclose", "argsort")
+)
 _TYPE_CHECKS = frozenset(
     ("is_floating_point", "is_complex", "is_signed", "is_tensor", "is_nonzero")
 )
@@ -89,7 +92,7 @@ def run(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         if name in _COPIES or (name in _MOVES and isinstance(form, PerTensor)):
             return _wrap_all(_on(func, integers_of, args, kwargs), form)
         if isinstance(form, PerTensor):
-            if name in _MONOTONE:
+            if name in _MONOTONE and not any(isinstance(x, Tensor) for x in args[1:]):
                 return _wrap_all(_on(func, integers_of, args, kwargs), form)
             if name in _FIXED or name in _BY_FLOATS:
                 target = _FIXED.get(name, form)
@@ -119,11 +122,9 @@ def _wrap_all(result: Any, form: Any) -> Any:
     """Makes integers that an op returned quantized tensors; indices beside them stay."""
     if isinstance(result, Tensor):
         return wrap(result, form)
-    kinds = {part.dtype for part in result}
-    is_storable = len(kinds) == 1
-    if is_storable:
+    if len({part.dtype for part in result}) == 1:
         return type(result)(wrap(part, form) for part in result)
-    return (wrap(result[0], form), *result[1:])
+    return type(result)((wrap(result[0], form), *result[1:]))
 
 
 def _quantized(values: Tensor, form: PerTensor, like: QuantizedTensor) -> QuantizedTensor:
@@ -237,6 +238,37 @@ def mul_scalar(input: QuantizedTensor, other: float) -> QuantizedTensor:
     return wrap(turned, PerTensor(form.scale * -other, dtype.max + dtype.min - form.zero_point))
 
 
+def _as_integers(name: str, target: QuantizedTensor, value: Any) -> Tensor:
+    """What is written into a quantized tensor, which rounds numbers and floats to its form."""
+    form = target._per_tensor(name)
+    if isinstance(value, QuantizedTensor):
+        value = value.dequantize()
+    return form.quantize(rl.as_tensor(value, dtype=rl.float32), target.dtype.integers)
+
+
+def _fill(input: QuantizedTensor, value: Any) -> QuantizedTensor:
+    integers_of(input).fill_(_as_integers("fill_", input, value))
+    return input
+
+
+def _masked_fill(input: QuantizedTensor, mask: Tensor, value: Any) -> QuantizedTensor:
+    integers_of(input).masked_fill_(mask, _as_integers("masked_fill_", input, value))
+    return input
+
+
+def _index_put(input: QuantizedTensor, indices: Any, values: Any) -> QuantizedTensor:
+    integers_of(input).index_put_(indices, _as_integers("index_put_", input, values))
+    return input
+
+
+def _set_item(input: QuantizedTensor, index: Any, value: Any) -> None:
+    integers_of(input)[index] = _as_integers("__setitem__", input, value)
+
+
+def _empty_like(input: QuantizedTensor, **options: Any) -> QuantizedTensor:
+    return wrap(rl.empty_like(integers_of(input), **options), input.form)
+
+
 def _cast(input: QuantizedTensor, dtype: Any, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(
         f"to: a quantized tensor does not become {dtype}. Use dequantize().to(dtype)."
@@ -249,5 +281,12 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "cat": _cat,
     "concat": _cat,
     "concatenate": _cat,
+    "stack": lambda tensors, dim=0: _cat([t.unsqueeze(dim) for t in tensors], dim),
+    "fill_": _fill,
+    "masked_fill": lambda input, mask, value: _masked_fill(input.clone(), mask, value),
+    "masked_fill_": _masked_fill,
+    "index_put_": _index_put,
+    "__setitem__": _set_item,
+    "empty_like": _empty_like,
     "_cast": _cast,
 }

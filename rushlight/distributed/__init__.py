@@ -128,4 +128,5 @@ _OLD = (
     "_get_default_group",
     "_rank_not_in_group",
     "_reduce_scatter_base",
+    "_Work",
 )  # used by programs

@@ -18,7 +18,7 @@ __all__ = ["FakeGroup"]
 
 
 def _done() -> Work:
-    work = Work([])
+    work = Work()
     work.set_result([])
     return work
 
@@ -30,7 +30,7 @@ class FakeGroup(ProcessGroup):
         """Returns "fake"."""
         return Backend.FAKE
 
-    def _nothing(self, *args: Any) -> Work:
+    def _nothing(self, *args: Any, **kwargs: Any) -> Any:
         """Leaves the tensors as they are."""
         return _done()
 

@@ -19,12 +19,12 @@ class Work(Future):
     """A collective that was begun with async_op=True, or a message on its way.
 
     Args:
-        results: the tensors that it fills.
+        results: the tensors that it fills, none by default.
     """
 
-    def __init__(self, results: list[Tensor]) -> None:
+    def __init__(self, results: list[Tensor] | None = None) -> None:
         super().__init__()
-        self._results = results
+        self._results = [] if results is None else results
 
     def run(self, operation: Callable[[], None]) -> None:
         """Does the work and keeps what it raises for those who wait."""
@@ -85,6 +85,9 @@ class Work(Future):
         raise RuntimeError("source_rank: only the work of irecv has a source.")
 
     _source_rank = source_rank
+
+
+_Work = Work  # the name that backends of programs know it by
 
 
 class Worker:

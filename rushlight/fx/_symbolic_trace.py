@@ -7,6 +7,7 @@ every module goes through it, so one runs at a time.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import math
@@ -123,6 +124,13 @@ class Tracer(TracerBase):
         ]
         self._autowrap_ids = {id(function) for function in (*functions, *autowrap_functions)}
         self.module_stack = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        """Returns a copy, of its graph too; modules of Python are the same."""
+        copied = memo[id(self)] = type(self).__new__(type(self))
+        memo.update({id(module): module for module in self._autowrap_modules})
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
 
     # What a subclass may change
 
@@ -243,9 +251,15 @@ class Tracer(TracerBase):
 
         Raises:
             TraceError: if it decides by a value that is not known.
+            AssertionError: if the module has no method traced_func_name.
         """
         if isinstance(root, nn.Module):
             self.root = root
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(
+                    f"traced_func_name={self.traced_func_name} doesn't exist in "
+                    f"{type(root).__name__}"
+                )
             function = getattr(type(root), self.traced_func_name)
         else:
             self.root = nn.Module()

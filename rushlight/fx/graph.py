@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -161,8 +162,21 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
-        """Adds a node for a parameter, buffer or other attribute of the module, by its path."""
-        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+        """Adds a node for a parameter, buffer or other attribute of the module, by its path.
+
+        Warns if the graph is that of a module which has nothing there.
+        """
+        node = self.create_node("get_attr", qualified_name, type_expr=type_expr)
+        if self.owning_module is not None:
+            try:
+                _check_path(self.owning_module, node)
+            except RuntimeError as error:
+                warnings.warn(
+                    "Attempted to insert a get_attr Node with no underlying reference in the "
+                    f"owning GraphModule: {error}. Add it to the module first.",
+                    stacklevel=2,
+                )
+        return node
 
     def call_module(
         self,

@@ -248,6 +248,7 @@ class Transformer(Interpreter):
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
         self.new_graph = Graph(tracer_cls=module.graph._tracer_cls)
+        self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _TransformerTracer(self.new_graph, module)
 
     def run_node(self, n: Node) -> Any:

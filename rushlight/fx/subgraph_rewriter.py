@@ -5,10 +5,12 @@ The matching is that of passes/utils/matcher_utils.py.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rushlight import nn
 from rushlight.fx._symbolic_trace import symbolic_trace
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, install_at, value_at
@@ -53,7 +55,8 @@ def replace_pattern(gm: GraphModule, pattern: Pattern, replacement: Pattern) -> 
         gm: the module.
         pattern: a function, or a module or graph, that does what is to be replaced. Its inputs
             stand for anything.
-        replacement: what is done instead, with inputs in the same order.
+        replacement: what is done instead, with inputs in the same order. A module gives gm copies
+            of the submodules that gm lacks; those that gm no longer uses go then.
 
     Returns:
         A Match for each place.
@@ -111,17 +114,23 @@ def replace_pattern_with_filters(
             if replacement_callback is None:
                 raise AssertionError("replace_pattern: pass replacement or replacement_callback.")
             form = replacement_callback(match, gm.graph, pattern_graph)
+        form = _traced(form)
         if isinstance(form, GraphModule):
             _take_modules(gm, form)
         replaced.append(_replace(gm.graph, pattern_graph, _graph_of(form), match, moved))
+    if isinstance(replacement, nn.Module):
+        gm.delete_all_unused_submodules()
     gm.recompile()
     return replaced
 
 
+def _traced(form: Pattern) -> GraphModule | Graph:
+    return form if isinstance(form, (GraphModule, Graph)) else symbolic_trace(form)
+
+
 def _graph_of(form: Pattern) -> Graph:
-    if isinstance(form, GraphModule):
-        return form.graph
-    return form if isinstance(form, Graph) else symbolic_trace(form).graph
+    form = _traced(form)
+    return form.graph if isinstance(form, GraphModule) else form
 
 
 def _inputs(graph: Graph) -> list[Node]:
@@ -184,4 +193,4 @@ def _take_modules(gm: GraphModule, replacement: GraphModule) -> None:
             for name in node.target.split("."):
                 found = getattr(found, name, None)
             if found is None:
-                install_at(gm, node.target, value_at(replacement, node.target))
+                install_at(gm, node.target, copy.deepcopy(value_at(replacement, node.target)))

@@ -28,7 +28,20 @@ __all__ = [
 ]
 
 # What is handed on to nodes; the rest, such as shapes, is of one node alone.
-_HANDED_ON = ("nn_module_stack", "stack_trace", "custom")
+_HANDED_ON = (
+    "nn_module_stack",
+    "stack_trace",
+    "torch_fn",
+    "source_fn_stack",
+    "original_aten",
+    "recompute",
+    "ac_graph_id",
+    "has_backward_hook",
+    "from_node",
+    "quantization_tag",
+    "custom",
+    "partitioner_tag",
+)
 
 current_meta: dict[str, Any] = {}
 _is_preserving = False

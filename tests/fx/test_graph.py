@@ -8,6 +8,7 @@ import math
 import operator
 import pickle
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,8 @@ def test_lint_finds_what_is_wrong() -> None:
     with pytest.raises(RuntimeError, match="used before it has been defined"):
         graph.lint()
     module = fx.symbolic_trace(nn.Sequential(nn.ReLU()))
-    module.graph.get_attr("0.weight")
+    with pytest.warns(UserWarning, match="no underlying reference"):
+        module.graph.get_attr("0.weight")
     with pytest.raises(RuntimeError, match="nonexistent attribute weight"):
         module.graph.lint()
 
@@ -405,3 +407,12 @@ def test_proxies_build_graphs_by_hand() -> None:
     strange = fx.Proxy(small()[1])
     with pytest.raises(RuntimeError, match="multiple different tracers"):
         torch.add(x, strange)
+
+
+def test_attributes_that_a_module_does_not_have_are_warned_of() -> None:
+    graph = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2))).graph
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.get_attr("0.weight")
+    with pytest.warns(UserWarning, match="nonexistent attribute scale of 0"):
+        graph.get_attr("0.scale")

@@ -214,3 +214,28 @@ def test_names_are_made_unique() -> None:
     assert get_unique_attr_name_in_module(module, "a") == "a_2"
     assert get_unique_attr_name_in_module(module, "x.y") == "x_y"
     assert get_unique_attr_name_in_module(module, "1b") == "_1b_1"
+
+
+def test_a_module_in_the_place_of_a_pattern_brings_its_submodules() -> None:
+    class Net(nn.Module):
+        def __init__(self, first: nn.Module) -> None:
+            super().__init__()
+            self.first, self.relu = first, nn.ReLU()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.relu(self.first(x))
+
+    class Other(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.relu = nn.Linear(2, 2), nn.ReLU()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.relu(self.linear(x))
+
+    module, other, x = fx.symbolic_trace(Net(nn.Sigmoid())), Other(), torch.randn(3, 2)
+    fx.replace_pattern(module, Net(nn.Sigmoid()), other)
+    module.graph.lint()
+    assert [name for name, _ in module.named_children()] == ["relu", "linear"]
+    assert module(x).equal(other(x))
+    assert module.linear.weight is not other.linear.weight

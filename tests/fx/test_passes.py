@@ -244,3 +244,52 @@ def test_parts_of_an_exported_module_are_called_as_it_is() -> None:
         node.tag = "all"
     doubled, (added,) = split_by_tags(module, ["all"])(pair)
     assert doubled.tolist() == [2.0, 2.0] and added.tolist() == [1.0, 1.0]
+
+
+def test_parameters_stay_in_the_whole_and_are_inputs_of_parts() -> None:
+    class Inner(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(2, 2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.mm(x, self.weight)
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.linear = Inner(), nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.inner(self.linear(self.inner(x)))
+
+    class OnlyLinear(fx.Tracer):
+        def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+            return isinstance(m, nn.Linear)
+
+    net, names, x = Outer(), {}, torch.randn(3, 2)
+    traced = fx.GraphModule(net, OnlyLinear().trace(net))
+    for node in traced.graph.nodes:
+        node.meta["mark"] = node.name
+    part = iter([0, 1, 1])
+    whole = split_module(traced, net, lambda _: next(part), names)
+    assert names == {"submod_1.linear": "linear"}
+    assert [name for name, _ in whole.named_parameters()] == [
+        "submod_1.linear.weight",
+        "submod_1.linear.bias",
+        "inner.weight",
+    ]
+    assert whole.get_parameter("inner.weight") is net.inner.weight
+    assert whole(x).equal(net(x))
+    parts = whole.submod_0, whole.submod_1
+    inside = [node for each in parts for node in each.graph.nodes]
+    assert all("mark" in node.meta for node in inside if node.op != "output")
+
+
+def test_a_part_without_results_returns_an_empty_tuple() -> None:
+    def program(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    traced = fx.symbolic_trace(program)
+    whole = split_module(traced, traced, lambda _: 1)
+    assert [node.args for node in whole.submod_1.graph.find_nodes(op="output")] == [((),)]

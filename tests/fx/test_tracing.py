@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import math
 import operator
@@ -456,3 +457,45 @@ def test_graphs_make_objects_of_proxyable_classes() -> None:
     assert traced(given, torch.ones(2)).tolist() == [2, 2]
     kept = fx.symbolic_trace(lambda x: Couple(x, given).right)
     assert kept(torch.ones(2)) is given and kept._Couple_constant_0 is given
+
+
+def test_transformers_keep_how_a_module_is_called() -> None:
+    class OfList(fx.graph.CodeGen):
+        def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+            return f"def forward(self, values):\n    {', '.join(free_vars)} = values"
+
+        def process_inputs(self, *inputs: Any) -> Any:
+            return inputs[0]
+
+    traced = fx.symbolic_trace(lambda a, b: a - b)
+    traced.graph.set_codegen(OfList())
+    traced.recompile()
+    pair = [torch.tensor(3.0), torch.tensor(1.0)]
+    assert traced(pair) == fx.Transformer(traced).transform()(pair) == 2
+
+
+def test_tracers_can_be_copied() -> None:
+    tracer = fx.Tracer()
+    before = copy.deepcopy(tracer)
+    tracer.trace(lambda x: torch.relu(x) + math.sqrt(4))
+    after = copy.deepcopy(tracer)
+    assert not hasattr(before, "graph")
+    assert str(after.graph) == str(tracer.graph) and after.graph is not tracer.graph
+    assert len(before.trace(lambda x: math.floor(x)).nodes) == 3
+
+
+def test_a_method_that_is_to_be_recorded_must_exist() -> None:
+    tracer = fx.Tracer()
+    tracer.traced_func_name = "backward"
+    with pytest.raises(AssertionError, match="traced_func_name=backward doesn't exist in ReLU"):
+        tracer.trace(nn.ReLU())
+
+
+def test_transformers_hand_on_where_nodes_come_from() -> None:
+    traced = fx.symbolic_trace(lambda x: torch.relu(x))
+    relu = traced.graph.find_nodes(op="call_function", target=torch.relu)[0]
+    relu.meta.update(source_fn_stack="source", partitioner_tag=3, val="of this node alone")
+    changed = fx.Transformer(traced).transform()
+    meta = changed.graph.find_nodes(op="call_function", target=torch.relu)[0].meta
+    assert (meta["source_fn_stack"], meta["partitioner_tag"]) == ("source", 3)
+    assert "val" not in meta

@@ -317,6 +317,28 @@ def test_layers_print_in_one_line() -> None:
     )
 
 
+def test_results_of_known_range_are_rounded_in_it_while_training() -> None:
+    def network() -> nn.Sequential:
+        stubs = q.QuantStub(), q.DeQuantStub()
+        return nn.Sequential(stubs[0], nn.Sigmoid(), nn.Hardsigmoid(), nn.Tanh(), stubs[1])
+
+    model = network().train()
+    model.qconfig = q.default_qat_qconfig
+    model = q.prepare_qat(model)
+    observers: list[Any] = [getattr(each, "activation_post_process", None) for each in model]
+    assert [type(each) is q.FixedQParamsFakeQuantize for each in observers[1:4]] == [True] * 3
+    assert [float(each.scale) for each in observers[1:4]] == [1 / 256, 1 / 256, 2 / 256]
+    x = torch.tensor([[-1.0, 0.5, 2.0]])
+    before = model(x)
+    model = q.convert(model)
+    assert not any(hasattr(layer, "activation_post_process") for layer in model)
+    assert not any(layer._forward_hooks for layer in model)
+    assert torch.equal(model(x), before)
+    model = network().eval()
+    model.qconfig = q.default_qconfig
+    assert not hasattr(q.prepare(model)[1], "activation_post_process")
+
+
 def test_layers_take_their_arguments_as_in_pytorch() -> None:
     elu, weight = nnq.ELU(0.5, 3, 1.5), nn.Parameter(torch.full((3,), 2.0))
     assert (elu.scale, elu.zero_point, elu.alpha) == (0.5, 3, 1.5)

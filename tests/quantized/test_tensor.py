@@ -79,6 +79,34 @@ def test_relu_and_max_pooling_work_on_integers() -> None:
     )
 
 
+def test_order_is_that_of_integers() -> None:
+    x = torch.quantize_per_tensor(torch.tensor([[0.5, -1.0], [1.0, 3.0]]), 0.1, 10, torch.quint8)
+    assert x.max().int_repr().item() == 40 and x.min().dequantize().item() == -1.0
+    assert x.max(1).values.int_repr().tolist() == [15, 40] and x.min(0).indices.tolist() == [0, 0]
+    assert x.topk(1).values.int_repr().tolist() == [[15], [40]]
+    assert x.sort(1, descending=True).values.int_repr().tolist() == [[15, 0], [40, 20]]
+    assert x.argsort(0).tolist() == [[0, 0], [1, 1]]
+    with pytest.raises(NotImplementedError, match="max: not implemented for quantized"):
+        torch.max(x, x)
+
+
+def test_what_is_written_is_rounded_to_the_form() -> None:
+    x = torch.quantize_per_tensor(torch.tensor([[0.5, -1.0], [1.0, 3.0]]), 0.1, 10, torch.quint8)
+    y = x.clone()
+    y[0] = x[1]
+    y[1, 1] = 0.33
+    assert y.int_repr().tolist() == [[20, 40], [20, 13]]
+    assert y.fill_(2.04).int_repr().tolist() == [[30, 30], [30, 30]]
+    mask = torch.tensor([True, False])
+    assert x.masked_fill(mask, 0.5).int_repr().tolist() == [[15, 0], [15, 40]]
+    assert x.int_repr()[1, 0] == 20 and y.masked_fill_(mask, 0).int_repr()[1].tolist() == [10, 30]
+    y.index_put_((torch.tensor([1]),), torch.tensor([1.0, 2.0]))
+    assert y.int_repr()[1].tolist() == [20, 30]
+    assert torch.stack([x, y], 1).int_repr().shape == (2, 2, 2)
+    assert torch.empty_like(x).q_scale() == x.q_scale()
+    assert torch.iinfo(x.dtype).max == 255 and torch.iinfo(torch.qint8).min == -128
+
+
 def test_averages_are_rounded_to_the_inputs_form() -> None:
     q, F = quantized(1, 2, 4, 4), torch.nn.functional
     for f in (

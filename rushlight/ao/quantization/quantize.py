@@ -16,7 +16,11 @@ import rushlight as rl
 from rushlight import nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import quantized as nnq
-from rushlight.ao.quantization.fake_quantize import FakeQuantizeBase
+from rushlight.ao.quantization.fake_quantize import (
+    FakeQuantizeBase,
+    default_fixed_qparams_range_0to1_fake_quant,
+    default_fixed_qparams_range_neg1to1_fake_quant,
+)
 from rushlight.ao.quantization.observer import ObserverBase
 from rushlight.ao.quantization.qconfig import (
     default_dynamic_qconfig,
@@ -74,11 +78,21 @@ def _is_observer(module: Any) -> bool:
     return isinstance(module, ObserverBase | FakeQuantizeBase)
 
 
+# What rounds the results of layers in training whose range is known.
+_FIXED = {
+    **dict.fromkeys(
+        (nn.Hardsigmoid, nn.Sigmoid, nn.Softmax), default_fixed_qparams_range_0to1_fake_quant
+    ),
+    nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
+}
+
+
 def _add_observer(module: Any) -> None:
     """Puts an observer behind a module; it leaves with the module when that is replaced."""
     if getattr(module, "qconfig", None) is None or isinstance(module, DeQuantStub):
         return
-    module.add_module("activation_post_process", module.qconfig.activation())
+    observer = (_FIXED.get(type(module)) if module.training else None) or module.qconfig.activation
+    module.add_module("activation_post_process", observer())
     module.register_forward_hook(_observe_result, prepend=True)
 
 
@@ -98,7 +112,8 @@ def _add_observers(module: nn.Module, kinds: set[Any], non_leaf: Any, custom: An
         else:
             _add_observers(child, kinds, non_leaf, custom)
     parts = [c for n, c in module.named_children() if n not in ("weight_fake_quant", "bn")]
-    if type(module) in kinds and not parts and not isinstance(module, nn.Sequential):
+    is_known = module.training and type(module) in _FIXED
+    if (is_known or type(module) in kinds) and not parts and not isinstance(module, nn.Sequential):
         _add_observer(module)
 
 

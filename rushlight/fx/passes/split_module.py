@@ -60,7 +60,7 @@ def split_module(
         m: what is split.
         root_m: where its parameters and submodules are found.
         split_callback: says of each call in which part it is to be.
-        qualname_map: gets the paths of attributes in root_m by their new ones.
+        qualname_map: gets the paths of submodules in root_m by their new ones.
         keep_original_order: whether the parts come in the order of their first nodes; without it,
             a part comes as soon as all that it needs is there.
         partition_affix: stands in the names, before the number.
@@ -79,7 +79,7 @@ def split_module(
             return submod_1
     """
     parts = _divide(m.graph, split_callback, partition_affix)
-    home = link(m.graph, parts)
+    home = link(m.graph, parts, with_attributes=True)
     names = list(parts) if keep_original_order else _in_order(parts)
     return Assembly(m, root_m, parts, home, qualname_map).build(names)
 
@@ -97,12 +97,21 @@ def _divide(
     return parts
 
 
-def link(graph: Graph, parts: dict[str, Partition]) -> dict[str, Partition]:
-    """Notes what parts use of each other; returns the part of each node."""
+def link(
+    graph: Graph, parts: dict[str, Partition], with_attributes: bool = False
+) -> dict[str, Partition]:
+    """Notes what parts use of each other; returns the part of each node.
+
+    Args:
+        graph: of the whole.
+        parts: by name.
+        with_attributes: whether parameters and buffers are inputs of the parts, too.
+    """
     home = {name: part for part in parts.values() for name in part.node_names}
     for node in graph.nodes:
         for used in node.all_input_nodes:
-            _link(home.get(used.name), home.get(node.name), used)
+            if with_attributes or used.op != "get_attr":
+                _link(home.get(used.name), home.get(node.name), used)
     return home
 
 
@@ -112,7 +121,7 @@ def _link(maker: Partition | None, user: Partition | None, value: Node) -> None:
         return
     if maker is not None:
         maker.outputs[value] = None
-    if user is not None and value.op != "get_attr":
+    if user is not None:
         user.inputs[value] = None
         if maker is not None:
             user.dependencies[maker.name] = None
@@ -182,7 +191,7 @@ class Assembly:
                 self._copy(node, self._home[node.name])
             elif node.op == "placeholder":
                 self._values[node] = self._graph.node_copy(node)
-            elif node.op == "get_attr" and any(u.op == "output" for u in node.users):
+            elif node.op == "get_attr" and self._is_read(node):
                 self._values[node] = self._graph.node_copy(node)
                 self._modules[node.target] = value_at(self._root, node.target)
         for name in names:
@@ -191,6 +200,11 @@ class Assembly:
             result = map_arg(output.args[0], lambda node: self._values[node])
             self._graph.output(result, output.type).meta = output.meta.copy()
         return kind(self._modules, self._graph, type(self._m).__name__)
+
+    def _is_read(self, attribute: Node) -> bool:
+        """Whether the whole reads an attribute, to return it or to give it to a part."""
+        is_given = any(attribute in part.inputs for part in self._parts.values())
+        return is_given or any(user.op == "output" for user in attribute.users)
 
     def _copy(self, node: Node, part: Partition) -> None:
         """Adds a node to its part."""
@@ -216,8 +230,7 @@ class Assembly:
         outputs = list(part.outputs)
         made = [part.environment[node] for node in outputs]
         is_single = len(made) == 1 and not self._returns_tuples
-        if made:
-            part.graph.output(made[0] if is_single else tuple(made))
+        part.graph.output(made[0] if is_single else tuple(made))
         self._modules[part.submod_name] = GraphModule(part.targets, part.graph)
         arguments = tuple(self._values[node] for node in part.inputs)
         call = self._graph.call_module(part.submod_name, arguments)
