@@ -7,7 +7,6 @@ history. Invariant: what shares memory before a deepcopy shares it afterwards.
 from __future__ import annotations
 
 from rushlight import _C
-from rushlight._overridable import overridable
 from rushlight._tensor_override import DisableTorchFunctionSubclass
 from rushlight._told import told
 
@@ -97,7 +96,6 @@ class CopyMethods(_C.TensorBase):
     def __setstate__(self, state: Any) -> None:
         set_state(self, state)
 
-    @overridable
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
         """Returns what takes this tensor's place in a module when `other` is loaded.
 
@@ -115,10 +113,13 @@ class CopyMethods(_C.TensorBase):
             >>> torch.zeros(2).module_load(torch.ones(2))
             tensor([1., 1.])
         """
-        if assign:
-            return other.detach()
         import rushlight as rl
 
+        if _C._argument_takes_over((other,), {}):  # not by overridable, which imports much
+            arguments = (self, other), {"assign": assign}
+            return _C._call_taken_over(rl.Tensor.module_load, *arguments)
+        if assign:
+            return other.detach()
         with rl.no_grad():
             return self.copy_(other).detach()
 
