@@ -119,7 +119,7 @@ PyGetSetDef tensor_attributes[] = {
                        to_bool(find_meta(t) && find_meta(t)->retains)),
     RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.", version_of(t)),
     RUSHLIGHT_READONLY("_base", "The tensor that a view looks into, or None.", wrap(view_base(t))),
-    {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(t)); }>,
+    {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(bottom(t))); }>,
      set_requires_grad_attribute, "Whether backward computes its gradient.", nullptr},
     {"grad", get_grad, set_grad, "The gradient collected by backward, or None.", nullptr},
     {"_grad", get_grad, set_grad, "The same as grad.", nullptr},

@@ -259,7 +259,8 @@ void overwrite_lifted(const Tensor& self, const Tensor& result) {
     overwrite_lifted(tangent_of(self, level),
                      tangent.defined() ? tangent : zeros_like(self.impl()->lift->tangent));
   }
-  self.impl()->requires_grad = bottom(self).requires_grad();
+  for (Tensor written = self; written.defined(); written = base_of(written))
+    written.impl()->requires_grad = bottom(written).requires_grad();
 }
 
 bool involves(const Tensor& t, const Level& level) {

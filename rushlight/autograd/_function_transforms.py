@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rushlight import _C, Tensor, zeros_like
 from rushlight._functorch.vmap import _read_out_dims
 from rushlight._grad_mode import no_grad
-from rushlight.autograd.function import Function, FunctionCtx
+from rushlight.autograd.function import Function, FunctionCtx, FunctionMeta
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["VmapInfo", "apply_lifted"]
@@ -269,7 +269,7 @@ def _apply_with_notes(cls: type[Function], values: list[Any], notes: _Notes) -> 
         return noted
 
     if not any(isinstance(value, Tensor) and _C._lift_of(value) for value in values):
-        noting = type(cls)(cls.__name__, (cls,), {"forward": staticmethod(forward)})
+        noting: Any = FunctionMeta(cls.__name__, (cls,), {"forward": staticmethod(forward)})
         return noting.apply(*values), noted
     # What it would note now lies behind these values, so it runs again on copies of them.
     outputs = cls.apply(*values)

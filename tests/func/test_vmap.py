@@ -490,3 +490,27 @@ def test_samples_of_nothing_join_with_all() -> None:
     assert torch.equal(whole, rows)
     slopes = torch.vmap(torch.func.grad(lambda a, b: torch.cat([a, b]).sum(), argnums=(0, 1)))
     assert [g.shape for g in slopes(nothing, rows[:, 0])] == [(5, 0), (5, 3)]
+
+
+def test_what_is_written_to_a_view_of_samples_has_a_gradient_in_the_base() -> None:
+    def filled(x: torch.Tensor) -> torch.Tensor:
+        out = x.new_ones(2, 2)
+        out[0][1] = x[0] * x[1]
+        return out
+
+    def changed(x: torch.Tensor) -> torch.Tensor:
+        return filled(x).sin_().mul_(x)
+
+    def seen_by_another_view(x: torch.Tensor) -> torch.Tensor:
+        out = x.new_ones(2, 2)
+        row = out[0]
+        out.copy_(x.expand(2, 2))
+        return row
+
+    x = batch(2)
+    expected = torch.eye(2, dtype=x.dtype).expand(len(x), 2, 2)
+    assert torch.equal(torch.vmap(torch.func.jacrev(seen_by_another_view))(x), expected)
+    for f in (filled, changed):
+        expected = torch.stack([torch.func.jacrev(f)(row) for row in x])
+        for jacobian in (torch.func.jacrev, torch.func.jacfwd):
+            torch.testing.assert_close(torch.vmap(jacobian(f))(x), expected)
