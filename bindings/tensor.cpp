@@ -411,6 +411,8 @@ PyObject* set_tensor_class(PyObject*, PyObject* type) {
 Scalar item_of(const Tensor& tensor) {
   if (call_watch.watchers & kWatchedByModes || tensor.is_hollow()) [[unlikely]]
     if (Scalar value; dispatch_item(tensor, value)) return value;
+  if (tensor.is_sparse() && tensor.numel() == 1) [[unlikely]]
+    return item(call<"to_dense", Tensor>(tensor, std::optional<DType>(), std::optional<bool>()));
   if (!tensor.device().is_cuda()) return item(tensor);
   Tensor own = tensor;  // other threads may exchange the object's
   ReleaseGil release;

@@ -42,7 +42,8 @@ PREFIXES = (
     "sparse_",
 )
 PREFIXES += ("autocast_", "is_deterministic", "is_vulkan", "is_warn", "has_")
-OTHER_NAMES = {"dsmm": "mm", "hsmm": "hspmm", "saddmm": "addmm", "spmm": "mm"}  # for the same function
+# Other names of the same functions.
+OTHER_NAMES = {"dsmm": "mm", "hsmm": "hspmm", "saddmm": "addmm", "spmm": "mm"}
 
 
 class Taker:

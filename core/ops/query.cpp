@@ -8,11 +8,12 @@ OP(is_nonzero, "(Tensor input) -> bool", {
   .doc     = R"(Whether the one element is not zero.
 
 Raises RuntimeError when there is not exactly one.)",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) {
     CHECK(input.numel() > 0, "Boolean value of Tensor with no values is ambiguous");
     CHECK(input.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous. Use "
                               ".any() or .all().");
-    return item(input).to<bool>();
+    return item(input.is_sparse() ? to_dense(input) : input).to<bool>();
   },
 })
 

@@ -100,6 +100,16 @@ def test_modules_keep_sparse_buffers() -> None:
         torch.testing.assert_close(one.edges, one.edges.to_sparse_csr())
 
 
+def test_one_element_is_a_number() -> None:
+    x = torch.sparse_coo_tensor([[0, 0]], [5.0, -3.0], (1,))
+    assert x.item() == float(x) == 2 and bool(x) and x.is_nonzero()
+    assert not torch.sparse_coo_tensor((1, 1)).to_sparse_csr()
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        bool(torch.sparse_coo_tensor([[0]], [5.0], (2,)))
+    with pytest.raises(RuntimeError, match="2 elements"):
+        torch.sparse_coo_tensor([[0]], [5.0], (2,)).item()
+
+
 def test_memory_is_not_handed_out() -> None:
     x = torch.eye(3).to_sparse()
     assert x.data_ptr() == 0
