@@ -152,3 +152,13 @@ def test_types_of_tensors_have_no_subclasses() -> None:
 
         class Own(torch.FloatTensor):
             pass
+
+
+def test_operators_of_python_2_divide() -> None:
+    x = torch.tensor([2.0, 4.0])
+    assert x.__div__(2).tolist() == [1.0, 2.0] and x.__rdiv__(2).tolist() == [1.0, 0.5]
+    assert x.__idiv__(2) is x and x.tolist() == [1.0, 2.0]
+
+
+def test_operators_are_found_in_the_module_that_programs_import() -> None:
+    assert torch._ops.ops is torch.ops
