@@ -3,7 +3,6 @@
 
 #include "core/tensor/convert.h"
 #include "core/tensor/half_vectors.h"
-#include "core/tensor/round_loops.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -73,23 +72,6 @@ void cast(const void* from, void* to, int64_t n) {
   for (int64_t k = i; k < n; ++k) out[k] = convert<To>(element_at<From>(from, k));
 }
 
-template <class Short>
-void round_to(const void* from, void* to, int64_t n) {
-  const float* in = static_cast<const float*>(from);
-  float* out = static_cast<float*>(to);
-  int64_t i = 0;
-#if RUSHLIGHT_ISA >= 3
-  if constexpr (detail::kSame<Short, Half>)
-    for (Floats x; i + kHalves <= n; i += kHalves) {
-      __builtin_memcpy(&x, in + i, sizeof x);
-      x = to_floats(to_halves(x));
-      __builtin_memcpy(out + i, &x, sizeof x);
-    }
-#endif
-#pragma omp simd
-  for (int64_t k = i; k < n; ++k) out[k] = to_float(from_float<Short>(in[k]));
-}
-
 // Between a short float and another dtype, as convert() goes: by way of floats, but in two loops,
 // which the compiler vectorizes.
 template <class From, class To>
@@ -135,8 +117,5 @@ constexpr CastLoops make_casts(Types<From...>) {
 
 extern const CastLoops cast_loops;
 constexpr CastLoops cast_loops = make_casts(All{});
-
-extern const RoundLoops round_loops;
-constexpr RoundLoops round_loops = {&round_to<Half>, &round_to<BFloat16>};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

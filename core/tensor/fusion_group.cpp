@@ -35,6 +35,12 @@ std::optional<Arithmetic> arithmetic_of(const DeferredOp& op) {
   return adds ? Arithmetic::add : Arithmetic::subtract;
 }
 
+std::optional<Arithmetic> rounding_to(DType dtype) {
+  if (dtype == DType::float16) return Arithmetic::round_float16;
+  if (dtype == DType::bfloat16) return Arithmetic::round_bfloat16;
+  return {};
+}
+
 }  // namespace
 
 FusionGroup::FusionGroup(DeferredOp& root) : root_(root), body_(body_of(root)) {
@@ -181,21 +187,18 @@ FusionGroup::Place FusionGroup::value_as(const DeferredOp& member, DType dtype) 
 
 void FusionGroup::cast(Place from, DType from_dtype, Place to, DType to_dtype) {
   Step step;
-  step.cast = cast_loop(from_dtype, to_dtype);
   step.inputs = {from};
   step.output = to;
   // What was converted there is converted there and back at once.
-  CastLoop rounding = rounding_loop(to_dtype, from_dtype);
-  if (rounding && from.kind == Place::buffer) {
+  std::optional<Arithmetic> rounding = rounding_to(from_dtype);
+  if (rounding && to_dtype == DType::float32 && from.kind == Place::buffer) {
     const Step& there = program_.writer_of(from);
     if (there.cast == cast_loop(to_dtype, from_dtype)) {
-      step.cast = rounding;
-      step.chain = {1,
-                    {{from_dtype == DType::float16 ? Arithmetic::round_float16
-                                                   : Arithmetic::round_bfloat16}}};
+      step.chain = {1, {{*rounding}}};
       step.inputs[0] = there.inputs[0];
     }
   }
+  if (step.chain.count == 0) step.cast = cast_loop(from_dtype, to_dtype);
   program_.add(step);
 }
 

@@ -5,11 +5,9 @@
 #include <span>
 
 #include "core/device/allocator.h"
-#include "core/tensor/round_loops.h"
 
 namespace rushlight {
 
-ISA_TABLES(RoundLoops, round_loops)
 ISA_TABLES(ChainLoops, chain_loops)
 
 namespace {
@@ -68,14 +66,6 @@ TileProgram::Place TileProgram::add_number(const TileOperand& operand, int64_t c
   return {Place::number, int(copies), offset, 0};
 }
 
-CastLoop rounding_loop(DType dtype, DType through) {
-  if (dtype != DType::float32) return nullptr;
-  const RoundLoops& loops = active(round_loops_sets);
-  return through == DType::float16    ? loops.float16
-         : through == DType::bfloat16 ? loops.bfloat16
-                                      : nullptr;
-}
-
 const TileProgram::Step& TileProgram::writer_of(const Place& buffer) const {
   return *std::ranges::find_if(steps_, [&](const Step& step) {
     return step.output.kind == Place::buffer && step.output.index == buffer.index;
@@ -121,7 +111,7 @@ void TileProgram::join_chains() {
         swap_operands(first);
 
     second.chain = joined(first.chain, first.inputs.size(), second.chain);
-    second.loop = chain_loop(first.output.item);
+    second.loop = nullptr;
     second.cast = nullptr;
     second.inputs.erase(second.inputs.begin());
     second.inputs.insert(second.inputs.begin(), first.inputs.begin(), first.inputs.end());
@@ -152,7 +142,7 @@ void TileProgram::finish() {
       if (last_use[size_t(input.index)] == i && !is_known) ended.push_back(input);
     }
     // A loop may write what it reads, element by element; a cast changes the size of elements.
-    if (step.loop) free.insert(free.end(), ended.begin(), ended.end());
+    if (!step.cast) free.insert(free.end(), ended.begin(), ended.end());
     if (Place& output = step.output; output.kind == Place::buffer) {
       auto fits = std::ranges::find_if(free, [&](const Place& f) { return f.item == output.item; });
       if (fits != free.end()) {
@@ -175,7 +165,7 @@ bool TileProgram::takes_single(int lane) const {
         std::ranges::count_if(step.inputs, [=](auto& input) { return is_lane(input, lane); });
     if (reads == 0) continue;
     bool can =
-        step.chain.count > 1 ? !is_lane(step.inputs[0], lane) : reads == 1 && step.single == lane;
+        step.runs_chain() ? !is_lane(step.inputs[0], lane) : reads == 1 && step.single == lane;
     if (!can) return false;
     takes = true;
   }
@@ -215,9 +205,9 @@ void TileProgram::run_on(const void* const* lanes, int single, char* result, int
       const void* inputs[Chain::kMost + 1];
       for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = at(step.inputs[k]);
       char* to = at(step.output);
-      if (step.chain.count > 1) {
+      if (step.runs_chain()) {
         Chain chain = marked(step, [=](auto& input) { return is_lane(input, single); });
-        step.loop(inputs, &chain, to, count);
+        chain_loop(step.output.item)(inputs, &chain, to, count);
       } else if (step.cast) {
         step.cast(inputs[0], to, count);
       } else {

@@ -24,7 +24,8 @@ class TileProgram {
   struct Step {
     PointwiseLoop loop = nullptr;
     CastLoop cast = nullptr;  // in place of a loop
-    // What the loop does, where that is no more than arithmetic of floats or doubles.
+    // What the loop does, where that is no more than arithmetic of floats or doubles; runs where
+    // there is neither a loop nor a cast.
     Chain chain = {};
     // In place of `loop` when lane `single` is one element for a whole row; null when it cannot be.
     PointwiseLoop single_loop = nullptr;
@@ -32,6 +33,8 @@ class TileProgram {
     const void* scalars = nullptr;
     std::vector<Place> inputs;
     Place output;
+
+    bool runs_chain() const { return !loop && !cast; }
   };
 
   // A buffer that one step writes and later ones read.
@@ -63,8 +66,5 @@ class TileProgram {
   int buffers_ = 0;
   int64_t scratch_ = 0;  // bytes for all buffers
 };
-
-// Converts numbers of `dtype` to `through` and back, where there is such a loop, else null.
-CastLoop rounding_loop(DType dtype, DType through);
 
 }  // namespace rushlight
