@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
+from rushlight.nn._attention import changed_inputs
 
 
 def _native_multi_head_attention(
@@ -47,12 +48,8 @@ def _native_multi_head_attention(
         if mask.dim() == 4:
             mask = mask.flatten(0, 1)
     of_keys = mask_type == 1
-    same_key, same_value = key is query, value is key
     if not query.is_nested:
-        query = query.transpose(0, 1)
-        # What is the same input stays so: its projections are one product then.
-        key = query if same_key else key.transpose(0, 1)
-        value = key if same_value else value.transpose(0, 1)
+        query, key, value = changed_inputs(lambda x: x.transpose(0, 1), query, key, value)
     out, weights = F.multi_head_attention_forward(
         query,
         key,

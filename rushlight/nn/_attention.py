@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import rushlight as rl
@@ -116,12 +117,13 @@ def _check_widths(
     )
 
 
-def _as_batches_of_one(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def changed_inputs(
+    change: Callable[[Tensor], Tensor], query: Tensor, key: Tensor, value: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """What was the same tensor stays the same, so that it is projected once."""
-    batched_query = query.unsqueeze(1)
-    batched_key = batched_query if key is query else key.unsqueeze(1)
-    batched_value = batched_key if value is key else value.unsqueeze(1)
-    return batched_query, batched_key, batched_value
+    new_query = change(query)
+    new_key = new_query if key is query else change(key)
+    return new_query, new_key, new_key if value is key else change(value)
 
 
 def _separate_projections(
@@ -307,7 +309,7 @@ def multi_head_attention_forward(
     """
     has_batch = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not has_batch:
-        query, key, value = _as_batches_of_one(query, key, value)
+        query, key, value = changed_inputs(lambda x: x.unsqueeze(1), query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     targets, batch, width = query.shape
     sources = key.shape[0]

@@ -8,6 +8,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn._attention import changed_inputs
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import check_sizes
@@ -171,11 +172,7 @@ class MultiheadAttention(Module):
             )
         turns = self.batch_first and query.dim() == 3 and not query.is_nested
         if turns:
-            # What is the same input stays so: its projections are one product then.
-            same_key, same_value = key is query, value is key
-            query = query.transpose(0, 1)
-            key = query if same_key else key.transpose(0, 1)
-            value = key if same_value else value.transpose(0, 1)
+            query, key, value = changed_inputs(lambda x: x.transpose(0, 1), query, key, value)
         out, weights = F.multi_head_attention_forward(
             query,
             key,
