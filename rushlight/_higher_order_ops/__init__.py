@@ -6,8 +6,9 @@ ran; only a recording (export, jit.trace, onnx) has both branches, and takes one
 
 from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._higher_order_ops.cond import cond
+from rushlight._higher_order_ops.foreach_map import foreach_map
 from rushlight._higher_order_ops.map import map
 from rushlight._higher_order_ops.scan import scan
 from rushlight._higher_order_ops.while_loop import while_loop
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop"]

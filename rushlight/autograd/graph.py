@@ -24,6 +24,7 @@ __all__ = [
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 _MODES = ("all", "any")
@@ -346,3 +347,7 @@ def allow_mutation_on_saved_tensors() -> Generator[_AllowMutationOnSavedContext,
         _mutation_is_allowed.now = False
         _C._pop_saving_hooks()
         context.clear()
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Has no effect: gradients that come on other streams are waited for, and nothing warns."""

@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._higher_order_ops import map, scan
+from rushlight._higher_order_ops import foreach_map, map, scan
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
 
@@ -52,6 +52,17 @@ def test_scan_carries_a_value_forwards_or_backwards() -> None:
 def test_map_refuses_what_has_no_slices(xs: Any) -> None:
     with pytest.raises(RuntimeError, match="expected"):
         map(lambda x: x, xs)
+
+
+def test_foreach_map_runs_over_lists_and_repeats_the_rest() -> None:
+    xs = [torch.ones(1), torch.ones(2) * 2]
+    assert [x.tolist() for x in foreach_map(torch.lerp, xs, (xs[0] * 3, xs[1]), 0.5)] == [
+        [2],
+        [2, 2],
+    ]
+    assert foreach_map(torch.add, 1, torch.ones(1)).tolist() == [2]
+    with pytest.raises(RuntimeError, match=r"equally long, got \[1, 2\]"):
+        foreach_map(torch.add, xs, xs[:1])
 
 
 def test_scan_refuses_another_structure() -> None:
