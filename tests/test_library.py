@@ -321,6 +321,13 @@ def test_functions_are_defined_and_implemented_by_name() -> None:
         torch.ops.tests_scope.inc  # noqa: B018
 
 
+def test_a_schema_may_name_the_namespace_of_its_library() -> None:
+    with library._scoped_library("tests_named", "DEF") as lib:
+        assert lib.define("tests_named::twice(Tensor x) -> Tensor") == "twice"
+        lib.impl("twice", lambda x: x * 2)
+        assert torch.ops.tests_named.twice(torch.ones(1)).item() == 2
+
+
 def test_a_library_that_is_not_there_is_not_loaded() -> None:
     before = set(torch.ops.loaded_libraries)
     with pytest.raises(OSError, match=r"Could not load this library: .*/lib\.so"):

@@ -160,16 +160,18 @@ class Library:
         """Adds an operator; returns its name.
 
         Args:
-            schema: "name(Tensor x, int n=2) -> Tensor".
+            schema: "name(Tensor x, int n=2) -> Tensor", the name with or without the namespace.
             alias_analysis: has no effect.
             tags: torch.Tag or several, which its `tags` are.
 
         Raises:
             RuntimeError: if there is one of the name.
+            ValueError: if it is of another namespace.
         """
         name, bracket, rest = schema.partition("(")
-        define(f"{self.ns}::{name.strip()}", bracket + rest, lib=self, tags=tags)
-        return name.strip()
+        name = name.strip().removeprefix(f"{self.ns}::")
+        define(f"{self.ns}::{name}", bracket + rest, lib=self, tags=tags)
+        return name
 
     def impl(
         self,
