@@ -17,7 +17,11 @@ from typing import Any, Self
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._overridable import asks
-from rushlight._tensor_override import DisableTorchFunctionSubclass, nowrap_functions
+from rushlight._tensor_override import (
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    nowrap_functions,
+)
 from rushlight._told import told_of
 
 __all__ = [
@@ -156,7 +160,7 @@ def redispatch_function(
             return func(*args, **kwargs)
         finally:
             _hop.skips = False
-    with DisableTorchFunctionSubclass():
+    with DisableTorchFunction():
         return func(*args, **kwargs)
 
 

@@ -241,6 +241,20 @@ def test_what_a_redispatched_function_calls_is_taken_over() -> None:
     assert len(x) == 2 and x.shape == (2,) and type(copy.deepcopy(x)) is Redispatched
 
 
+def test_a_mode_that_redispatches_within_itself_is_told_once_of_an_op() -> None:
+    class Telling(torch.overrides.TorchFunctionMode):
+        names: ClassVar[list[str]] = []
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            self.names.append(func.__name__)
+            with self:
+                return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    with Telling() as mode:
+        torch.ones(2).mul(2)
+    assert mode.names == ["ones", "mul"]
+
+
 def test_history_goes_through_as_subclass() -> None:
     x = torch.arange(3.0, requires_grad=True)
     y = x.as_subclass(Sub)
