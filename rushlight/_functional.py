@@ -97,15 +97,15 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def typename(obj: Any) -> str:
-    """Returns the name of an object's type; of a tensor, with its dtype.
+    """Returns the name of a class or function, or of an object's type; of a tensor, with its dtype.
 
     Example:
-        >>> torch.typename(torch.ones(2)), torch.typename([2])
-        ('torch.FloatTensor', 'list')
+        >>> torch.typename(torch.ones(2)), torch.typename([2]), torch.typename(list)
+        ('torch.FloatTensor', 'list', 'list')
     """
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = type(obj)
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
     home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return home + kind.__qualname__
 

@@ -38,7 +38,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
         mat1: matrix (n, m).
         mat2: matrix (m, p) of the same dtype.
         reduce: what is made of the products of a row's entries with those of a column: "sum",
-            "mean", "amax" or "amin". Without entries it is 0.
+            "mean", "amax" (or "max") or "amin" (or "min"). Without entries it is 0.
 
     Returns:
         The product (n, p).
@@ -52,6 +52,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
         tensor([[3., 3.],
                 [3., 3.]])
     """
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in _REDUCTIONS:
         raise ValueError(f"sparse.mm: reduce must be one of {_REDUCTIONS}, not {reduce!r}.")
     total = rl.mm(mat1, mat2)
