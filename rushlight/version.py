@@ -10,5 +10,7 @@ from rushlight import __version__ as __version__
 
 cuda: str | None = None
 hip: str | None = None
+rocm: str | None = None
+xpu: str | None = None
 debug = False
 git_version = "Unknown"

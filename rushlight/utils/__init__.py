@@ -22,11 +22,14 @@ if TYPE_CHECKING:
         safetensors,
         serialization,
         tensorboard,
+        throughput_benchmark,
         weak,
     )
     from rushlight.utils._swap import swap_tensors
+    from rushlight.utils.throughput_benchmark import ThroughputBenchmark
 
 __all__ = [
+    "ThroughputBenchmark",
     "benchmark",
     "checkpoint",
     "collect_env",
@@ -43,6 +46,7 @@ __all__ = [
     "serialization",
     "swap_tensors",
     "tensorboard",
+    "throughput_benchmark",
     "weak",
 ]
 
@@ -62,9 +66,12 @@ _LATER = (
     "safetensors",
     "serialization",
     "tensorboard",
+    "throughput_benchmark",
     "weak",
 )
 
 
 # As nn imports this package.
-__getattr__ = _later.imports(__name__, _LATER, {"_swap": "swap_tensors"})
+__getattr__ = _later.imports(
+    __name__, _LATER, {"_swap": "swap_tensors", "throughput_benchmark": "ThroughputBenchmark"}
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,3 +138,84 @@ def test_mistakes_are_told() -> None:
             method()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         measured([1.0]).nothing  # noqa: B018
+
+
+def test_fuzzers_draw_parameters_and_tensors_by_them() -> None:
+    parameters = [
+        benchmark.FuzzedParameter("rows", 2, 64, distribution="loguniform"),
+        [
+            benchmark.FuzzedParameter("step", 1, 3),
+            benchmark.FuzzedParameter("scale", 0.5, 2.0),
+            benchmark.FuzzedParameter("dims", distribution={1: 0.5, 2: 0.5}, strict=True),
+            benchmark.FuzzedParameter("same", distribution={benchmark.ParameterAlias("rows"): 1}),
+        ],
+    ]
+    tensor = benchmark.FuzzedTensor(
+        "x",
+        size=("rows", 4),
+        steps=("step",),
+        min_elements=4,
+        max_elements=40,
+        max_allocation_bytes=100,
+        dim_parameter="dims",
+        dtype=torch.int16,
+        probability_contiguous=0.5,
+    )
+    rules = [lambda rows, **others: rows % 2 == 0]
+    fuzzer = benchmark.Fuzzer(parameters, [tensor], rules, seed=0)
+    drawn = list(fuzzer.take(40))
+    for tensors, properties, params in drawn:
+        x, rows = tensors["x"], params["rows"]
+        assert x.shape == (rows, 4)[: params["dims"]] and x.dtype == torch.int16
+        assert 4 <= x.numel() <= 40 and rows % 2 == 0 and params["same"] == rows
+        assert x.numel() * params["step"] * 2 <= 100 and 0.5 <= params["scale"] <= 2
+        assert properties["x"]["is_contiguous"] == x.is_contiguous()
+    orders = {tuple(properties["x"]["order"]) for _, properties, _ in drawn}
+    assert orders == {(0,), (0, 1), (1, 0)} and 0 < fuzzer.rejection_rate < 1
+    for (tensors, _, params), (again, _, same) in zip(drawn, fuzzer.take(40), strict=True):
+        assert params == same and torch.equal(tensors["x"], again["x"])
+
+
+def test_fuzzers_refuse_what_they_cannot_draw() -> None:
+    n = benchmark.FuzzedParameter("n", 1, 2)
+    for wrong in (
+        lambda: benchmark.FuzzedParameter("n", 2, 1),
+        lambda: benchmark.FuzzedParameter("n", 0, 1, distribution="loguniform"),
+        lambda: benchmark.FuzzedParameter("n", 0, 1, distribution={1: 1.0}),
+        lambda: benchmark.Fuzzer([n, n], []),
+        lambda: next(benchmark.Fuzzer([n], [], [lambda n: n > 2]).take(1)),
+        lambda: next(
+            benchmark.Fuzzer(
+                [
+                    benchmark.FuzzedParameter("a", distribution={benchmark.ParameterAlias("b"): 1}),
+                    benchmark.FuzzedParameter("b", distribution={benchmark.ParameterAlias("a"): 1}),
+                ],
+                [],
+            ).take(1)
+        ),
+    ):
+        with pytest.raises(ValueError, match=r"Fuzze(r|dParameter):"):
+            wrong()
+
+
+def test_throughput_counts_the_calls_of_all_threads(tmp_path: Path) -> None:
+    calls = []
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor, scale: float = 1) -> torch.Tensor:
+            assert not torch.is_grad_enabled()
+            calls.append(threading.get_ident())
+            return x * scale
+
+    bench = torch.utils.ThroughputBenchmark(Net())
+    with pytest.raises(RuntimeError, match="needs inputs"):
+        bench.benchmark()
+    bench.add_input(torch.ones(2), scale=2)
+    trace = tmp_path / "trace.json"
+    stats = bench.benchmark(2, 3, 20, profiler_output_path=str(trace))
+    assert stats.num_iters == 20 and len(calls) == 26 and len(set(calls)) == 2
+    assert trace.exists() and "Total number of iterations: 20" in str(stats)
+    assert bench.run_once(torch.ones(2), 3).tolist() == [3, 3]
+    bench.add_input("text", scale=None)
+    with pytest.raises(TypeError):
+        bench.benchmark(num_iters=100)

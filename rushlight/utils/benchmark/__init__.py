@@ -12,12 +12,22 @@ from rushlight.utils.benchmark.utils.common import (
     unit_to_english,
 )
 from rushlight.utils.benchmark.utils.compare import Colorize, Compare
+from rushlight.utils.benchmark.utils.fuzzer import (
+    FuzzedParameter,
+    FuzzedTensor,
+    Fuzzer,
+    ParameterAlias,
+)
 from rushlight.utils.benchmark.utils.timer import Timer, timer
 
 __all__ = [
     "Colorize",
     "Compare",
+    "FuzzedParameter",
+    "FuzzedTensor",
+    "Fuzzer",
     "Measurement",
+    "ParameterAlias",
     "TaskSpec",
     "Timer",
     "ordered_unique",
