@@ -77,7 +77,9 @@ struct AccumulatedHook {
     AcquireGil gil;
     Ref argument(wrap(leaf));
     Ref result = call(function, argument.get());
-    CHECK(result.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
+    // The leaf itself is what lambda leaf: leaf.add_(...) returns.
+    CHECK(result.get() == Py_None || result.get() == argument.get(),
+          "Tensor post accumulate grad hooks should return None.");
   }
 };
 

@@ -198,6 +198,13 @@ def test_post_accumulate_hooks_see_the_complete_gradient() -> None:
     assert seen == [(True, 5.0)]
 
 
+def test_a_post_accumulate_hook_may_return_the_leaf() -> None:
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.add_(t.grad))
+    (x * 3).sum().backward()
+    assert x.item() == 4
+
+
 def test_post_accumulate_hooks_are_for_leaves_and_return_nothing() -> None:
     x = leaf(1.0)
     with pytest.raises(RuntimeError, match="cannot be registered on non-leaf tensors"):
