@@ -559,6 +559,12 @@ def test_numbers_may_stand_first_in_powers_and_remainders() -> None:
     assert torch.xlogy(0, x).tolist() == [0, 0, 0]
 
 
+def test_xlogy_passes_no_gradient_on_where_none_came() -> None:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    torch.xlogy(x, torch.tensor([-1.0, 0.0])).backward(torch.zeros(2))
+    assert x.grad.tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 2, 2.5, 3])
 def test_powers_by_numbers_equal_numpy_and_their_derivative(exponent: float) -> None:
     a = np.linspace(0.3, 4, 20)

@@ -214,7 +214,7 @@ OP(log1p, "(Tensor input) -> Tensor", {
 
 POINTWISE(xlogy_value, (T input, T other), xlogy(input, other))
 POINTWISE(xlogy_grad_input, (T g, T input, T other),
-          select((input == S(0)) & (other <= S(0)), S(0), g * log(other)))
+          select((input == S(0)) & (other <= S(0)), S(0), xlogy(g, other)))
 OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
   .home    = "torch special",
   .doc     = "input * log(other), 0 where input is 0, unless other is NaN.",
