@@ -16,6 +16,12 @@ def test_pairwise_distance_is_the_norm_of_the_difference(p, keepdim) -> None:
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5)
 
 
+def test_pairwise_distance_promotes() -> None:
+    number = torch.tensor([3], dtype=torch.uint8)
+    assert nn.functional.pairwise_distance(number, number + 1, eps=0) == 1
+    assert nn.functional.pairwise_distance(number, number.half()).dtype is torch.float16
+
+
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_cosine_similarity_is_the_cosine_of_the_angle(dim) -> None:
     x1, x2 = torch.randn(4, 3, 5), torch.randn(4, 3, 5)

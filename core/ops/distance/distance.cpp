@@ -20,6 +20,13 @@ Tensor norm_along(const Tensor& input, double p, int64_t dim, bool keepdim) {
                                      keepdim, std::optional<DType>());
 }
 
+// The dtype of a distance of rows: integers count as floats.
+DType fractional_result(const Tensor& x1, const Tensor& x2) {
+  const Tensor* both[] = {&x1, &x2};
+  DType dtype = result_dtype(both);
+  return is_integral(dtype) ? default_dtype() : dtype;
+}
+
 // The differences of all pairs, (B, P, R, M).
 Tensor gaps(const Tensor& x1, const Tensor& x2) { return unsqueeze(x1, 2) - unsqueeze(x2, 1); }
 
@@ -259,8 +266,7 @@ Example:
   .dtypes  = numeric,
   .forward = [](const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
     // Integers as floats, so that unsigned ones have differences below zero.
-    Tensor left = is_integral(x1.dtype()) ? to_dtype(x1, default_dtype()) : x1;
-    return norm_along(left - x2 + eps, p, -1, keepdim);
+    return norm_along(cast(x1, fractional_result(x1, x2)) - x2 + eps, p, -1, keepdim);
   },
 })
 
@@ -277,9 +283,7 @@ Example:
   .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
     CHECK(eps >= 0, "eps must be non-negative, got: ", eps, ".");
-    const Tensor* both[] = {&x1, &x2};
-    DType dtype = result_dtype(both);
-    if (!is_floating(dtype)) dtype = default_dtype();
+    DType dtype = fractional_result(x1, x2);
     Shape sizes = broadcast_shapes(x1.sizes(), x2.sizes());
     // Each is divided by its norm before the product, which could overflow in half types.
     auto unit = [&](const Tensor& x) {
