@@ -66,8 +66,10 @@ Pair median_along(const Tensor& input, int64_t dim, bool keepdim, bool ignore_na
 }
 
 Tensor median_of_all(const Tensor& input, bool ignore_nan) {
-  if (input.numel() == 0)
-    return full({}, std::numeric_limits<double>::quiet_NaN(), input.dtype(), input.device());
+  if (input.numel() == 0) {
+    double nan = std::numeric_limits<double>::quiet_NaN();
+    return to_dtype(full({}, nan, DType::float64, input.device()), input.dtype());
+  }
   return call<"_median", Tensor>(reshape(input, Shape{-1}), ignore_nan);
 }
 

@@ -123,6 +123,11 @@ def test_nan_to_num_of_integers_writes_out() -> None:
     assert torch.nan_to_num(torch.tensor([1, 2]), out=out) is out and out.tolist() == [1, 2]
 
 
+def test_nan_to_num_of_integers_keeps_the_memory_order() -> None:
+    x = torch.arange(6).reshape(2, 3).t()
+    assert torch.nan_to_num(x).stride() == (1, 3)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.uint64])
 def test_extremes_of_integers_without_the_input(dtype: Any) -> None:
     x = torch.tensor([100, 100, 100], dtype=dtype)

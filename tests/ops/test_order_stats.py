@@ -39,6 +39,7 @@ def test_gradient_of_the_median_is_shared_by_equal_elements() -> None:
 
 def test_median_of_nothing() -> None:
     assert torch.median(torch.empty(0)).isnan()
+    assert torch.median(torch.empty(0, dtype=torch.int32)).dtype == torch.int32
     with pytest.raises(IndexError, match="non-zero size"):
         torch.median(torch.empty(2, 0), 1)
     with pytest.raises(IndexError, match="non-zero size"):

@@ -287,7 +287,7 @@ Example:
     }
     if (!is_floating(input.dtype())) {
       if (into) copy_into(*into, input);
-      return into ? *into : clone_dense(input);
+      return into ? *into : clone_dense(input, MemoryFormat::preserve);
     }
     double largest = largest_finite(input.dtype());
     return pointwise_into<nan_to_num_value>(into, input, nan.value_or(0),
