@@ -84,7 +84,6 @@ class Einsum {
   // the terms that are left, of which the last is the result of the step before; or without a path
   // the pair that leaves the least to hold.
   Tensor evaluate(const std::optional<ShapeRef>& path) {
-    bool is_single = terms_.size() == 1;
     for (Term& term : terms_) simplify(term);
     uses_.resize(sizes_.size());
     for (const Term& term : terms_)
@@ -96,12 +95,14 @@ class Einsum {
       auto [i, j] = path ? named_pair(*path, step) : smallest_pair();
       Term right = take(std::max(i, j)), left = take(std::min(i, j));
       if (i > j) std::swap(left, right);
+      bool had_one_dtype = left.tensor.dtype() == right.tensor.dtype();
       left = summed(left, right.labels);
       right = summed(right, left.labels);
+      if (had_one_dtype) promote_both(left, right);
       terms_.push_back(contracted(left, right));
       for (int64_t label : terms_.back().labels) ++uses_[size_t(label)];
     }
-    return arranged(summed(take(0), {}, is_single), output_);
+    return arranged(summed(take(0), {}), output_);
   }
 
  private:
@@ -231,8 +232,8 @@ class Einsum {
   }
 
   // Sums over the labels that nothing else needs and that `other` does not have. Small integers
-  // stay so in products, but widen where a sum is all there is.
-  Term summed(const Term& term, const Labels& other, bool widens = false) const {
+  // widen here, as in sum, but stay so in products.
+  Term summed(const Term& term, const Labels& other) const {
     Shape dims;
     Labels kept;
     for (size_t d = 0; d < term.labels.size(); ++d) {
@@ -241,8 +242,12 @@ class Einsum {
       else dims.push_back(int64_t(d));
     }
     if (dims.empty()) return term;
-    Tensor total = sum(term.tensor, dims);
-    return {widens ? total : cast(total, term.tensor.dtype()), kept};
+    return {sum(term.tensor, dims), kept};
+  }
+
+  static void promote_both(Term& left, Term& right) {
+    DType dtype = promote(left.tensor.dtype(), right.tensor.dtype());
+    for (Term* term : {&left, &right}) term->tensor = cast(term->tensor, dtype);
   }
 
   // The product of two terms, summed over the labels that nothing else needs.

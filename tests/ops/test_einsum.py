@@ -85,6 +85,10 @@ def test_sums_over_one_element_are_products_that_promote() -> None:
     assert torch.einsum("ijk,lkj->ijl", a[:, :1], b).dtype == torch.float32
     assert torch.einsum("ik,ki->i", a[0], a[:, :, 0].short()).dtype == torch.int16
     assert torch.einsum("ij->i", torch.ones(2, 1, dtype=torch.bool)).dtype == torch.int64
+    many = torch.full((3,), 100, dtype=torch.int8)
+    assert torch.einsum("i,j->i", torch.ones(1), many > 0).tolist() == [3]
+    assert torch.einsum("i,j->i", many[:1], many).tolist() == [30000]
+    assert torch.einsum("ij,jkm->ik", many[None, :1], many[None, None]).tolist() == [[30000]]
     with pytest.raises(RuntimeError, match="same dtype"):
         torch.einsum("ijk,jl->il", a, torch.ones(3, 2, dtype=torch.int32))
 
