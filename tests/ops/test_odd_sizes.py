@@ -36,6 +36,17 @@ def test_broadcast_along_rows_and_columns(inner: int) -> None:
     assert np.array_equal(t.numpy(), x)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int64", "float64"])
+@pytest.mark.parametrize("inner", [5, 20, 70, 256, 300])
+def test_broadcast_elements_count_as_often_as_they_are_needed(inner: int, dtype: str) -> None:
+    x, column = (torch.randint(1, 9, (37, n)).to(getattr(torch, dtype)) for n in (inner, 1))
+    whole = column.expand(37, inner).contiguous()
+    for op in (torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.lt):
+        assert torch.equal(op(x, column), op(x, whole))
+        assert torch.equal(op(column, x), op(whole, x))
+        assert torch.equal(op(x, column[0]), op(x, column[0, 0].expand(37, inner).contiguous()))
+
+
 @pytest.mark.parametrize("inner", [3, 33, 64, 70, 784, 9000])
 @pytest.mark.parametrize("name", ["sum", "amax", "mean", "var", "logsumexp"])
 def test_reductions_over_several_runs(name: str, inner: int) -> None:
