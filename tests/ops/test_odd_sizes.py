@@ -47,6 +47,20 @@ def test_broadcast_elements_count_as_often_as_they_are_needed(inner: int, dtype:
         assert torch.equal(op(x, column[0]), op(x, column[0, 0].expand(37, inner).contiguous()))
 
 
+@pytest.mark.parametrize("n", [1, 3, 8, 21, 700])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_what_lies_between_elements_is_left_alone(dtype: str, n: int) -> None:
+    pairs = torch.randint(-9, 9, (3, n, 2)).to(getattr(torch, dtype))
+    x, before = pairs[..., 0], pairs.clone()
+    x += before[..., 1]
+    assert torch.equal(x, before[..., 0] + before[..., 1])
+    x.copy_(before[..., 0].contiguous())
+    assert torch.equal(pairs, before)
+    x.fill_(7)
+    assert (x == 7).all()
+    assert torch.equal(pairs[..., 1], before[..., 1])
+
+
 @pytest.mark.parametrize("inner", [3, 33, 64, 70, 784, 9000])
 @pytest.mark.parametrize("name", ["sum", "amax", "mean", "var", "logsumexp"])
 def test_reductions_over_several_runs(name: str, inner: int) -> None:
