@@ -61,6 +61,19 @@ def test_what_lies_between_elements_is_left_alone(dtype: str, n: int) -> None:
     assert torch.equal(pairs[..., 1], before[..., 1])
 
 
+@pytest.mark.parametrize("n", [7, 8, 13, 16, 32, 64, 77, 128, 203])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int32"])
+def test_digits_of_a_row_do_not_depend_on_the_rows_around_it(dtype: str, n: int) -> None:
+    x = (torch.randn(37, n) * 9).to(getattr(torch, dtype))
+    if x.is_floating_point():
+        x[5, n // 2] = x[20, 0] = x[36, n - 1] = float("nan")
+    names = "sum amax amin prod" + (" mean norm nansum" if x.is_floating_point() else "")
+    for name in names.split():
+        together = getattr(x, name)(dim=1)
+        alone = torch.cat([getattr(row, name)(dim=1) for row in x.split(1)])
+        assert torch.equal(together.nan_to_num(3), alone.nan_to_num(3)), name
+
+
 @pytest.mark.parametrize("inner", [3, 33, 64, 70, 784, 9000])
 @pytest.mark.parametrize("name", ["sum", "amax", "mean", "var", "logsumexp"])
 def test_reductions_over_several_runs(name: str, inner: int) -> None:
