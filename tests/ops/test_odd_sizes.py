@@ -300,14 +300,16 @@ def running_extreme(x: np.ndarray, largest: bool) -> tuple[np.ndarray, np.ndarra
 
 
 @pytest.mark.parametrize("length", [1, 3, 9, 10, 17, 100, 1000])
-@pytest.mark.parametrize("kind", ["random", "ascending", "equal", "nan"])
+@pytest.mark.parametrize(
+    "kind", ["random", "ascending", "equal", "nan", "int8", "uint8", "int16", "int32", "bool"]
+)
 def test_running_extremes(kind: str, length: int) -> None:
     x = {
         "random": lambda: normal(5, length),
         "ascending": lambda: np.arange(5.0 * length).reshape(5, length) // 3,
         "equal": lambda: rng.integers(0, 3, (5, length)).astype(np.float64),
         "nan": lambda: with_nan(normal(5, length)),
-    }[kind]()
+    }.get(kind, lambda: rng.integers(0, 3, (5, length)).astype(kind))()
     for largest, name in ((True, "cummax"), (False, "cummin")):
         expected = running_extreme(x, largest)
         for t, dim in ((torch.tensor(x), 1), (torch.tensor(x.T.copy()), 0)):
