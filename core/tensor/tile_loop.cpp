@@ -16,9 +16,8 @@ ISA_TABLES(CastLoops, cast_loops)
 
 namespace {
 
-constexpr int64_t kTile = 1024;       // 4 KB of float: several operands stay in L1
+constexpr int64_t kTileBytes = 4096;  // of the widest operand: several stay in the L1 cache
 constexpr int64_t kApartTile = 256;   // of elements with gaps between, which take more of it
-constexpr int64_t kTileBytes = 4096;  // that a tile of narrow elements may have
 constexpr int64_t kRowTile = 256;     // rows shorter than this are gathered several at a time
 constexpr int64_t kShortRow = 16;   // shorter rows cost more by their calls than by being gathered
 constexpr int64_t kFilledRow = 64;  // rows that are worth filling a buffer for each
@@ -55,7 +54,7 @@ struct Plan {
       if (!lane.linear && !lane.single && lane.strides.back() > lane.item) return kApartTile;
       widest = std::max({widest, lane.item, lane.kernel_item});
     }
-    return std::max(kTile, kTileBytes / widest);
+    return kTileBytes / widest;
   }
   // An operand that is one element along a row and that the kernel takes so, or -1. Rows are long,
   // so that no tile holds parts of two.
@@ -256,7 +255,7 @@ RowLoop row_loop(const Plan& plan) {
 
 void run_rows(const Plan& plan, RowLoop loop, char* result, int64_t begin, int64_t end) {
   int64_t inner = plan.inner(), longest = loop.filled < 0 ? inner : plan.tile();
-  alignas(kAlignment) char buffer[kTile * kMaxItem];
+  alignas(kAlignment) char buffer[kTileBytes];
   const void* in_buffer = nullptr;  // the element that fills it
   auto fill = [&](const void* element) {
     if (in_buffer == element) return;
