@@ -210,6 +210,11 @@ using Indices = std::index_sequence<I...>;
 template <size_t N>
 using IndicesTo = std::make_index_sequence<N>;
 
+// Types that loops over narrow integers compute in.
+template <class T>
+inline constexpr bool kIsNarrow =
+    kSame<T, int32_t> || kSame<T, int16_t> || kSame<T, int8_t> || kSame<T, uint8_t>;
+
 template <class F, class T, class Memory, size_t I, bool repeated>
 struct Operand {
   static constexpr bool kMask = read_params(F::params).is_mask[I];
@@ -233,7 +238,7 @@ template <class F, class T, class Memory, int repeated, size_t... I, size_t... J
       Operand<F, T, Memory, I, int(I) == repeated>::at(operands, i)..., scalars[J]...);
   if constexpr (kSame<Memory, BFloat16>) {
     return to_bfloat16(result);
-  } else if constexpr (!kSame<T, int32_t>) {
+  } else if constexpr (!kIsNarrow<T>) {
     return typename Given<decltype(result)>::type(result);
   } else {
     // Here an int may be a number; int64 tells.
@@ -265,7 +270,8 @@ inline constexpr bool kIsPlain = false;
 template <class T>
 inline constexpr bool kIsPlain<PlainComplex<T>> = true;
 
-// Operand number `repeated`, if there is one, is a single element. The formula computes in T.
+// Operand number `repeated`, if there is one, is a single element. The formula computes in T and
+// reads Memory.
 template <class F, class T, int repeated = -1, class Memory = T>
 struct Loop {
   static constexpr FormulaParams kParams = read_params(F::params);
@@ -289,10 +295,10 @@ struct Loop {
     // Copies in locals tell the vectorizer that the stores do not change them.
     const void* in[kMaxOperands];
     for (int k = 0; k < kParams.operands; ++k) in[k] = operands[k];
-    [[maybe_unused]] T element;
+    [[maybe_unused]] alignas(Memory) char element[sizeof(Memory)];
     if constexpr (repeated >= 0) {
-      element = *static_cast<const T*>(operands[repeated]);
-      in[repeated] = &element;
+      __builtin_memcpy(element, operands[repeated], sizeof element);
+      in[repeated] = element;
     }
     T s[kMaxScalars];
     for (int k = 0; k < kParams.scalars; ++k) s[k] = static_cast<const T*>(scalars)[k];
@@ -339,20 +345,33 @@ struct Loop {
   }
 };
 
-template <class F, class T>
-constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
+// The loop of a formula, `Of<repeated>`, and those that repeat an element if they are worth the
+// code: where that is common, of two numbers and in sums of products.
+template <class F, bool is_common, template <int> class Of>
+constexpr PointwiseKernel kernel_of() {
   constexpr FormulaParams params = read_params(F::params);
-  PointwiseKernel& kernel = loops.kernels[int(compute)];
-  kernel.run = &Loop<F, T>::run;
-  // Broadcasting is worth more code where it is common: of two floats, in sums of products.
   constexpr int most = params.kind == 'N' ? 3 : 2;
-  constexpr bool is_common = kSame<T, float> || kSame<T, double> || kIsPlain<T>;
+  PointwiseKernel kernel{&Of<-1>::run};
   if constexpr (is_common && !params.has_mask() && params.operands >= 2 &&
                 params.operands <= most) {
-    kernel.repeating[0] = &Loop<F, T, 0>::run;
-    kernel.repeating[1] = &Loop<F, T, 1>::run;
-    if constexpr (params.operands == 3) kernel.repeating[2] = &Loop<F, T, 2>::run;
+    kernel.repeating[0] = &Of<0>::run;
+    kernel.repeating[1] = &Of<1>::run;
+    if constexpr (params.operands == 3) kernel.repeating[2] = &Of<2>::run;
   }
+  return kernel;
+}
+
+template <class F, class T, class Memory>
+struct LoopsOver {
+  template <int repeated>
+  using Of = Loop<F, T, repeated, Memory>;
+};
+
+template <class F, class T>
+constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
+  constexpr bool is_common =
+      kSame<T, float> || kSame<T, double> || kSame<T, int64_t> || kIsPlain<T>;
+  loops.kernels[int(compute)] = kernel_of<F, is_common, LoopsOver<F, T, T>::template Of>();
   loops.stored[int(compute)] = Loop<F, T>::kStored;
 }
 
@@ -383,7 +402,7 @@ consteval bool keeps_digits(const char* text) {
 // The loop of a formula over halves, which converts one register of each operand at a time, or two
 // where bfloat16 is rounded. The vectorizer would choose between results bit by bit, once for each
 // use of them in rounding.
-template <class F, class Short>
+template <class F, class Short, int repeated>
 struct HalfLoop {
   using InFloat = Loop<F, float>;
   static constexpr int kCount = InFloat::kParams.operands;
@@ -395,6 +414,11 @@ struct HalfLoop {
   static void run(const void* const* operands, const void* scalars, void* result, int64_t n) {
     const void* in[kCount];
     for (int k = 0; k < kCount; ++k) in[k] = operands[k];
+    [[maybe_unused]] Short filled[kStep];
+    if constexpr (repeated >= 0) {
+      for (Short& element : filled) element = *static_cast<const Short*>(operands[repeated]);
+      in[repeated] = filled;
+    }
     float s[kMaxScalars];
     for (int k = 0; k < InFloat::kParams.scalars; ++k) s[k] = static_cast<const float*>(scalars)[k];
     Short* out = static_cast<Short*>(result);
@@ -404,6 +428,7 @@ struct HalfLoop {
     Short rest[kCount][kStep]{}, last[kStep];
     const size_t bytes = size_t(n - i) * sizeof(Short);
     for (int k = 0; k < kCount; ++k) {
+      if (k == repeated) continue;
       __builtin_memcpy(rest[k], static_cast<const Short*>(in[k]) + i, bytes);
       in[k] = rest[k];
     }
@@ -426,7 +451,8 @@ struct HalfLoop {
     Floats in[kCount], computed;
     const void* lanes[kCount];
     for (int k = 0; k < kCount; ++k) {
-      __builtin_memcpy(&half, static_cast<const Short*>(operands[k]) + i, sizeof half);
+      const Short* from = static_cast<const Short*>(operands[k]) + (k == repeated ? 0 : i);
+      __builtin_memcpy(&half, from, sizeof half);
       in[k] = kIsHalf ? to_floats(half) : upper_to_floats(half);
       lanes[k] = &in[k];
     }
@@ -438,29 +464,41 @@ struct HalfLoop {
     return computed;
   }
 };
+
+template <class F, class Short>
+struct HalfLoops {
+  template <int repeated>
+  using Of = HalfLoop<F, Short, repeated>;
+};
 #endif
 
 template <class F>
 constexpr void add_half_loops(PointwiseLoops& loops) {
   if constexpr (moves_bits(F::text)) {
-    loops.halves[0] = loops.halves[1] = &Loop<F, SignedBits>::run;
+    loops.halves[0] = loops.halves[1] = {&Loop<F, SignedBits>::run};
   } else if constexpr (suits_halves(F::text) && !read_params(F::params).has_mask() &&
                        Loop<F, float>::kStored == Stored::same) {
 #if RUSHLIGHT_ISA >= 3
-    loops.halves[0] = &HalfLoop<F, Half>::run;
-    loops.halves[1] = &HalfLoop<F, BFloat16>::run;
+    constexpr bool is_common = read_params(F::params).kind != 'T';
+    loops.halves[0] = kernel_of<F, is_common, HalfLoops<F, Half>::template Of>();
+    loops.halves[1] = kernel_of<F, is_common, HalfLoops<F, BFloat16>::template Of>();
 #else
     if constexpr (!calls_any(F::text, kVectorFunctions))
-      loops.halves[1] = &Loop<F, float, -1, BFloat16>::run;
+      loops.halves[1] = {&Loop<F, float, -1, BFloat16>::run};
 #endif
   }
 }
+
+template <class F, class Memory>
+using NarrowLoops =
+    LoopsOver<F, std::conditional_t<is_narrowest(F::text) && !kSame<Memory, bool>, Memory, int32_t>,
+              Memory>;
 
 template <class F, class... Memory>
 constexpr void add_narrow_loops(PointwiseLoops& loops) {
   static_assert(sizeof...(Memory) == kNarrowCount);
   int i = 0;
-  ((loops.narrow[i++] = &Loop<F, int32_t, -1, Memory>::run), ...);
+  ((loops.narrow[i++] = kernel_of<F, true, NarrowLoops<F, Memory>::template Of>()), ...);
 }
 
 template <class F>

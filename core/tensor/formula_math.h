@@ -12,7 +12,7 @@ inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff000
 inline constexpr double kNaN = __builtin_bit_cast(double, uint64_t(0x7ff8000000000000));
 
 // Integers that formulas compute in. uint64 differs from int64 in its order, in what it divides to,
-// and where a sign is looked at; int32 is for loops over narrow integers.
+// and where a sign is looked at; int32 and less is for loops over narrow integers.
 #define RUSHLIGHT_DEFINE(name)                     \
   inline int32_t name(int32_t x) { return x; }     \
   inline int64_t name(int64_t x) { return x; }     \
@@ -23,6 +23,9 @@ RUSHLIGHT_DEFINE(trunc)
 RUSHLIGHT_DEFINE(round)
 RUSHLIGHT_DEFINE(conj)
 #undef RUSHLIGHT_DEFINE
+inline uint8_t abs(uint8_t x) { return x; }
+inline int8_t abs(int8_t x) { return x < 0 ? int8_t(-x) : x; }
+inline int16_t abs(int16_t x) { return x < 0 ? int16_t(-x) : x; }
 inline int32_t abs(int32_t x) { return x < 0 ? int32_t(-uint32_t(x)) : x; }
 inline int64_t abs(int64_t x) { return x < 0 ? int64_t(-uint64_t(x)) : x; }
 inline uint64_t abs(uint64_t x) { return x; }
@@ -139,7 +142,8 @@ inline T clamp(T x, T low, T high) {
 }
 template <class T>
 inline T sign(T x) {
-  return T((x > T(0)) - (x < T(0)));
+  T positive = x > T(0) ? T(1) : T(0);
+  return x < T(0) ? T(-1) : positive;
 }
 inline int32_t sign(int32_t x) { return x > 1 ? 1 : x < -1 ? -1 : x; }  // vectors of bytes can
 template <class T>
@@ -309,6 +313,36 @@ inline int32_t left_shift(int32_t x, int32_t by) {
 inline int32_t right_shift(int32_t x, int32_t by) { return x >> (uint32_t(by) > 31 ? 31 : by); }
 inline uint64_t right_shift(uint64_t x, uint64_t by) { return by > 63 ? 0 : x >> by; }
 inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 63 ? 63 : by); }
+
+namespace detail {
+// There are no shifts of each byte by its own number, nor of 16 bits before AVX-512: by 1, 2, 4 and
+// 8 places, as the bits of the number say.
+template <class T>
+inline T shift_left(T x, T by) {
+  constexpr int kBits = 8 * sizeof(T);
+  T once = by & 1 ? T(x << 1) : x;
+  T twice = by & 2 ? T(once << 2) : once;
+  T thrice = by & 4 ? T(twice << 4) : twice;
+  T all = kBits > 8 && by & 8 ? T(thrice << 8) : thrice;
+  return (by < 0) | (by >= kBits) ? T(0) : all;
+}
+template <class T>
+inline T shift_right(T x, T by) {
+  constexpr int kBits = 8 * sizeof(T);
+  T emptied = x < 0 ? T(-1) : T(0);
+  T once = by & 1 ? T(x >> 1) : x;
+  T twice = by & 2 ? T(once >> 2) : once;
+  T thrice = by & 4 ? T(twice >> 4) : twice;
+  T all = kBits > 8 && by & 8 ? T(thrice >> 8) : thrice;
+  return (by < 0) | (by >= kBits) ? emptied : all;
+}
+}  // namespace detail
+inline uint8_t left_shift(uint8_t x, uint8_t by) { return detail::shift_left(x, by); }
+inline int8_t left_shift(int8_t x, int8_t by) { return detail::shift_left(x, by); }
+inline int16_t left_shift(int16_t x, int16_t by) { return detail::shift_left(x, by); }
+inline uint8_t right_shift(uint8_t x, uint8_t by) { return detail::shift_right(x, by); }
+inline int8_t right_shift(int8_t x, int8_t by) { return detail::shift_right(x, by); }
+inline int16_t right_shift(int16_t x, int16_t by) { return detail::shift_right(x, by); }
 
 // The derivative of lgamma: reflected to the right, moved up by eight, then by the asymptotic
 // series with Bernoulli numbers (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18). Without branches, so

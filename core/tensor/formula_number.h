@@ -8,8 +8,18 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
 namespace detail {
 
+inline uint32_t magnitude(int32_t x) { return x < 0 ? -uint32_t(x) : uint32_t(x); }
 inline uint64_t magnitude(int64_t x) { return x < 0 ? -uint64_t(x) : uint64_t(x); }
 inline uint64_t magnitude(uint64_t x) { return x; }
+template <class Bits>
+inline Bits common_divisor(Bits a, Bits b) {
+  while (b != 0) {
+    Bits rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
 
 // 2^n for whole n in [-1022, 1023].
 inline double power_of_two(double n) {
@@ -20,13 +30,7 @@ inline double power_of_two(double n) {
 
 template <class T>
 inline T gcd(T x, T y) {
-  uint64_t a = detail::magnitude(x), b = detail::magnitude(y);
-  while (b != 0) {
-    uint64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return T(a);
+  return T(detail::common_divisor(detail::magnitude(x), detail::magnitude(y)));
 }
 // Without a sign; wraps around where it does not fit.
 template <class T>

@@ -103,6 +103,35 @@ void copy_bytes(char* to, const char* from, int64_t n) {
   move(n - kVectorBytes);
 }
 
+#if RUSHLIGHT_ISA == 4
+template <class T>
+struct SpreadBlock {
+  typedef T type __attribute__((vector_size(kVectorBytes / 2)));
+};
+// Stores a block of elements to every second place. What lies between may be another thread's.
+[[gnu::always_inline]] inline void store_spread(uint32_t* to, SpreadBlock<uint32_t>::type block) {
+  _mm512_mask_storeu_epi32(to, 0x5555, (__m512i) __builtin_convertvector(block, Vector<uint64_t>));
+}
+[[gnu::always_inline]] inline void store_spread(uint64_t* to, SpreadBlock<uint64_t>::type block) {
+  _mm512_mask_storeu_epi64(to, 0x55,
+                           (__m512i)__builtin_shufflevector(block, block, 0, 0, 1, 1, 2, 2, 3, 3));
+}
+// Copies a run, or repeats its first element, to every second place.
+template <class T>
+void spread(T* to, const T* from, bool repeats, int64_t n) {
+  using Block = typename SpreadBlock<T>::type;
+  constexpr int64_t kBlock = sizeof(Block) / sizeof(T);
+  const Block filled = Block{} + *from;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    Block block = filled;
+    if (!repeats) __builtin_memcpy(&block, from + i, sizeof(block));
+    store_spread(to + 2 * i, block);
+  }
+  for (; i < n; ++i) to[2 * i] = from[repeats ? 0 : i];
+}
+#endif
+
 struct Item16 {
   uint64_t low, high;
 };
@@ -130,6 +159,11 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = in(i);
   } else {
+#if RUSHLIGHT_ISA == 4
+    if constexpr (item == 4 || item == 8)
+      if (to_stride == 2 * item && (from_stride == item || from_stride == 0))
+        return spread(out, reinterpret_cast<const T*>(from), from_stride == 0, n);
+#endif
 #pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = in(i);
   }

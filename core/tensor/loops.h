@@ -56,15 +56,15 @@ struct PointwiseKernel {
   PointwiseLoop repeating[kMaxRepeating] = {};
 };
 
-// bool, uint8, int8, int16 and int32 have loops of their own, which compute in int32, for formulas
-// that give the same bits there: see is_narrow().
+// bool, uint8, int8, int16 and int32 have loops of their own, which compute in int32 or what they
+// read, for formulas that give the same bits there: see is_narrow() and is_narrowest().
 inline constexpr int kNarrowCount = 5;
 
 struct PointwiseLoops {
   PointwiseKernel kernels[kComputeCount];
   Stored stored[kComputeCount];
-  PointwiseLoop narrow[kNarrowCount] = {};  // they store what that of int64 stores
-  PointwiseLoop halves[2] = {};             // of float16 and bfloat16, see suits_halves()
+  PointwiseKernel narrow[kNarrowCount] = {};  // they store what that of int64 stores
+  PointwiseKernel halves[2] = {};             // of float16 and bfloat16, see suits_halves()
 };
 
 // Converts n elements from one dtype to another; one entry per pair, in the order of DType.
@@ -153,7 +153,8 @@ consteval bool calls_only(const char* text, const char* list) {
 }
 inline constexpr const char* kNarrowFunctions =
     "(select)(min)(max)(fmin)(fmax)(clamp)(abs)(sign)(sgn)(floor)(ceil)(trunc)(round)(left_shift)"
-    "(right_shift)(floor_divide)(trunc_divide)(remainder)(fmod)(isnan)(isinf)(isfinite)(signbit)";
+    "(right_shift)(floor_divide)(trunc_divide)(remainder)(fmod)(isnan)(isinf)(isfinite)(signbit)"
+    "(gcd)";
 inline constexpr const char* kCheapFunctions =
     "(S)(T)(B)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(real)(isnan)";
 
@@ -168,6 +169,15 @@ consteval bool is_narrow(const char* text) {
   }
   return count_calls(text, kNarrowFunctions, false) == count_calls(text, "(S)", true) && !divides &&
          !(sums && compares);
+}
+
+// Whether it may compute in the dtype that it reads: C++ would make ints of sums, and GCC, which
+// finds out that it need not, does not for these functions.
+consteval bool is_narrowest(const char* text) {
+  for (const char* p = text; *p; ++p)
+    if (*p == '+' || *p == '-' || *p == '*') return false;
+  constexpr const char* kNarrowestFunctions = "(abs)(left_shift)(right_shift)";
+  return calls_any(text, kNarrowestFunctions) && calls_only(text, kNarrowestFunctions);
 }
 
 // Whether halves have loops of their own, which compute in float: those of formulas that take no

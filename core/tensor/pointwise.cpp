@@ -87,9 +87,10 @@ Typing typing_of(const Formula& formula, DType common) {
 
 // The same with a loop that reads and writes a narrow dtype as it is, where there is one.
 void make_narrow(Typing& typing, const Formula& formula) {
-  PointwiseLoop loop = formula.loops[active_isa_index()]->narrow[narrow_index(typing.common)];
-  if (!loop) return;
-  typing.kernel = {loop};
+  const PointwiseKernel& kernel =
+      formula.loops[active_isa_index()]->narrow[narrow_index(typing.common)];
+  if (!kernel.run) return;
+  typing.kernel = kernel;
   typing.compute = DType::int32;
   typing.read = typing.common;
   if (typing.written == DType::int64) typing.written = typing.common;
@@ -109,11 +110,12 @@ bool is_of_half(DType half, const Tensor& operand) {
 
 // The same with a loop that reads and writes float16 or bfloat16 as they are, where there is one.
 void leave_half(Typing& typing, const Formula& formula, std::span<const Tensor* const> operands) {
-  PointwiseLoop loop = formula.loops[active_isa_index()]->halves[typing.common == DType::bfloat16];
-  if (!loop) return;
+  const PointwiseKernel& kernel =
+      formula.loops[active_isa_index()]->halves[typing.common == DType::bfloat16];
+  if (!kernel.run) return;
   for (size_t k = 0; k < operands.size(); ++k)
     if (!formula.counts.is_mask[k] && !is_of_half(typing.common, *operands[k])) return;
-  typing.kernel = {loop};
+  typing.kernel = kernel;
   typing.read = typing.written = typing.common;
 }
 

@@ -1,7 +1,8 @@
 // Owns the kernels of all reductions, compiled once per instruction set. See reduce_loops.h for
 // what each function does; every kernel sees at least one row and one column.
-#include "core/tensor/lanes.h"
-#include "core/tensor/reduce_folds.h"
+#include "core/tensor/row_folds.h"
+
+#include "core/tensor/reduce_folds.h"  // after lanes.h
 #include "core/tensor/reduce_loops.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -19,11 +20,22 @@ struct Fold {
   static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
                                   double parameter, void* accumulators) {
     const T p = T(parameter);
-    for (int64_t r = 0; r < rows; ++r) {
-      const Memory* row = static_cast<const Memory*>(matrix) + r * stride;
-      static_cast<T*>(accumulators)[r] = fold<T>(
-          columns, [=](int64_t j) { return R::map(read(row[j]), p); },
-          [](T a, T b) { return R::merge(a, b); });
+    const Memory* in = static_cast<const Memory*>(matrix);
+    T* out = static_cast<T*>(accumulators);
+    auto merge = [](T a, T b) __attribute__((always_inline)) { return R::merge(a, b); };
+    // Eight bfloat16 take longer to read than it saves.
+    constexpr int64_t kLeast = detail::kSame<T, Memory> ? detail::kFewLanes : detail::kManyLanes<T>;
+    int64_t r = 0;
+    if constexpr (kFoldsTogether<T>)
+      for (; columns >= kLeast && r + kWidth<T> <= rows; r += kWidth<T>) {
+        auto element = [=](int row, int64_t j) __attribute__((always_inline)) {
+          return R::map(read(in[(r + row) * stride + j]), p);
+        };
+        fold_together(columns, element, merge, out + r);
+      }
+    for (; r < rows; ++r) {
+      const Memory* row = in + r * stride;
+      out[r] = fold<T>(columns, [=](int64_t j) { return R::map(read(row[j]), p); }, merge);
     }
   }
 

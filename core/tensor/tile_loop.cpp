@@ -16,8 +16,9 @@ ISA_TABLES(CastLoops, cast_loops)
 
 namespace {
 
-constexpr int64_t kTile = 1024;     // 4 KB of float: several operands stay in L1
-constexpr int64_t kRowTile = 256;   // rows shorter than this are gathered several at a time
+constexpr int64_t kTileBytes = 4096;  // of the widest operand: several stay in the L1 cache
+constexpr int64_t kApartTile = 256;   // of elements with gaps between, which take more of it
+constexpr int64_t kRowTile = 256;     // rows shorter than this are gathered several at a time
 constexpr int64_t kShortRow = 16;   // shorter rows cost more by their calls than by being gathered
 constexpr int64_t kFilledRow = 64;  // rows that are worth filling a buffer for each
 constexpr int64_t kGrain = 32768;   // elements that are worth a thread
@@ -46,6 +47,15 @@ struct Plan {
 
   int64_t inner() const { return sizes.empty() ? 1 : sizes.back(); }
   const Lane& result() const { return lanes[operand_count]; }
+  // Elements of a tile: operands stay in the L1 cache until the result is at its place.
+  int64_t tile() const {
+    int64_t widest = 1;
+    for (const Lane& lane : lanes) {
+      if (!lane.linear && !lane.single && lane.strides.back() > lane.item) return kApartTile;
+      widest = std::max({widest, lane.item, lane.kernel_item});
+    }
+    return kTileBytes / widest;
+  }
   // An operand that is one element along a row and that the kernel takes so, or -1. Rows are long,
   // so that no tile holds parts of two.
   int single_in_rows() const {
@@ -63,7 +73,10 @@ class Tiles {
  public:
   // The result goes where its first element is at `result`.
   Tiles(const Plan& plan, char* result, int64_t most)
-      : plan_(plan), result_(result), most_(std::min(most, kTile)), single_(plan.single_in_rows()) {
+      : plan_(plan),
+        result_(result),
+        most_(std::min(most, plan.tile())),
+        single_(plan.single_in_rows()) {
     for (const Lane& lane : plan.lanes) {
       if (!lane.linear && !lane.single) bytes_ += tile_bytes(lane.item);
       if (lane.cast || lane.single) bytes_ += tile_bytes(lane.kernel_item);
@@ -201,7 +214,8 @@ template <int kLanes>
 void run_tiles(const Plan& plan, char* result, int64_t begin, int64_t end) {
   Tiles<kLanes> tiles(plan, result, end - begin);
   PointwiseLoop loop = tiles.loop();
-  int64_t inner = plan.inner(), most = inner < kRowTile ? kTile / inner * inner : kTile;
+  int64_t inner = plan.inner(), most = plan.tile();
+  if (inner < kRowTile) most -= most % inner;
   for (int64_t i = begin; i < end;) {
     // A piece of one row, or whole rows.
     int64_t n = std::min(most, end - i);
@@ -240,14 +254,14 @@ RowLoop row_loop(const Plan& plan) {
 }
 
 void run_rows(const Plan& plan, RowLoop loop, char* result, int64_t begin, int64_t end) {
-  int64_t inner = plan.inner(), longest = loop.filled < 0 ? inner : kTile;
-  alignas(kAlignment) char buffer[kTile * kMaxItem];
+  int64_t inner = plan.inner(), longest = loop.filled < 0 ? inner : plan.tile();
+  alignas(kAlignment) char buffer[kTileBytes];
   const void* in_buffer = nullptr;  // the element that fills it
   auto fill = [&](const void* element) {
     if (in_buffer == element) return;
     in_buffer = element;
     int64_t item = plan.lanes[loop.filled].item;
-    copy_run(buffer, item, static_cast<const char*>(element), 0, item, std::min(inner, kTile));
+    copy_run(buffer, item, static_cast<const char*>(element), 0, item, std::min(inner, longest));
   };
   size_t last = plan.sizes.size() - 1, next = last ? last - 1 : 0;
   int64_t most = last ? plan.sizes[next] : 1;

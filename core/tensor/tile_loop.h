@@ -2,7 +2,7 @@
 // contiguous memory only.
 //
 // Operands that already lie right, whole or row by row, are passed without a copy; others go
-// through tiles of about a thousand elements that stay in the L1 cache. Threads split the elements,
+// through tiles of a few thousand bytes that stay in the L1 cache. Threads split the elements,
 // never the tiles.
 #pragma once
 

@@ -183,3 +183,7 @@ def test_large_tensors_are_equal_up_to_their_last_element() -> None:
         assert torch.equal(same, other)
         other[(-1,) * other.dim()] = 0
         assert not torch.equal(same, other)
+    zeros = torch.zeros(5000)
+    assert torch.equal(zeros, -zeros)
+    assert not torch.equal(torch.full((5000,), torch.nan), torch.full((5000,), torch.nan))
+    assert not torch.equal(zeros, torch.ones(5000, dtype=torch.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +58,7 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
     "trunc divide": lambda x, y: torch.div(x, torch.where(y == 0, 1, y), rounding_mode="trunc"),
     "remainder": lambda x, y: torch.remainder(x, torch.where(y == 0, 1, y)),
     "fmod": lambda x, y: torch.fmod(x, torch.where(y == 0, 1, y)),
+    "gcd": torch.gcd,
 }
 
 
@@ -82,13 +84,19 @@ def test_low_bits_are_those_of_int64(name: str, dtype: Any) -> None:
     op = (OPS | ARITHMETIC)[name]
     x, y = pairs(dtype)
     if "shift" in name:  # by more than there are bits, too
-        y = y.clamp(0, 70)
+        y = y.clamp(max=70)
     found, wide = op(x, y), op(x.long(), y.long())
     if found.dtype is dtype:
         wide = wide.to(dtype)
     assert found.dtype is wide.dtype and torch.equal(found, wide)
     # In tiles, where operands are converted, broadcast and strided.
     assert torch.equal(op(x[::2], y[::2]), found[::2])
+    side = math.isqrt(x.numel())
+    rows, grid = (x.view(side, side), y.view(side, side)), found.view(side, side)
+    assert torch.equal(op(rows[0][:, :1], rows[1]).expand(side, side), grid)
+    turned = [t.t().contiguous() for t in rows]
+    assert torch.equal(op(turned[0], turned[1][:, :1]).t(), grid)
+    assert torch.equal(op(turned[0][-1], turned[1][-1, 0]), grid[:, -1])
 
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)

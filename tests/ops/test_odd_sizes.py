@@ -36,6 +36,44 @@ def test_broadcast_along_rows_and_columns(inner: int) -> None:
     assert np.array_equal(t.numpy(), x)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int64", "float64"])
+@pytest.mark.parametrize("inner", [5, 20, 70, 256, 300])
+def test_broadcast_elements_count_as_often_as_they_are_needed(inner: int, dtype: str) -> None:
+    x, column = (torch.randint(1, 9, (37, n)).to(getattr(torch, dtype)) for n in (inner, 1))
+    whole = column.expand(37, inner).contiguous()
+    for op in (torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.lt):
+        assert torch.equal(op(x, column), op(x, whole))
+        assert torch.equal(op(column, x), op(whole, x))
+        assert torch.equal(op(x, column[0]), op(x, column[0, 0].expand(37, inner).contiguous()))
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 21, 700])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_what_lies_between_elements_is_left_alone(dtype: str, n: int) -> None:
+    pairs = torch.randint(-9, 9, (3, n, 2)).to(getattr(torch, dtype))
+    x, before = pairs[..., 0], pairs.clone()
+    x += before[..., 1]
+    assert torch.equal(x, before[..., 0] + before[..., 1])
+    x.copy_(before[..., 0].contiguous())
+    assert torch.equal(pairs, before)
+    x.fill_(7)
+    assert (x == 7).all()
+    assert torch.equal(pairs[..., 1], before[..., 1])
+
+
+@pytest.mark.parametrize("n", [7, 8, 13, 16, 32, 64, 77, 128, 203])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int32"])
+def test_digits_of_a_row_do_not_depend_on_the_rows_around_it(dtype: str, n: int) -> None:
+    x = (torch.randn(37, n) * 9).to(getattr(torch, dtype))
+    if x.is_floating_point():
+        x[5, n // 2] = x[20, 0] = x[36, n - 1] = float("nan")
+    names = "sum amax amin prod" + (" mean norm nansum" if x.is_floating_point() else "")
+    for name in names.split():
+        together = getattr(x, name)(dim=1)
+        alone = torch.cat([getattr(row, name)(dim=1) for row in x.split(1)])
+        assert torch.equal(together.nan_to_num(3), alone.nan_to_num(3)), name
+
+
 @pytest.mark.parametrize("inner", [3, 33, 64, 70, 784, 9000])
 @pytest.mark.parametrize("name", ["sum", "amax", "mean", "var", "logsumexp"])
 def test_reductions_over_several_runs(name: str, inner: int) -> None:
@@ -262,14 +300,16 @@ def running_extreme(x: np.ndarray, largest: bool) -> tuple[np.ndarray, np.ndarra
 
 
 @pytest.mark.parametrize("length", [1, 3, 9, 10, 17, 100, 1000])
-@pytest.mark.parametrize("kind", ["random", "ascending", "equal", "nan"])
+@pytest.mark.parametrize(
+    "kind", ["random", "ascending", "equal", "nan", "int8", "uint8", "int16", "int32", "bool"]
+)
 def test_running_extremes(kind: str, length: int) -> None:
     x = {
         "random": lambda: normal(5, length),
         "ascending": lambda: np.arange(5.0 * length).reshape(5, length) // 3,
         "equal": lambda: rng.integers(0, 3, (5, length)).astype(np.float64),
         "nan": lambda: with_nan(normal(5, length)),
-    }[kind]()
+    }.get(kind, lambda: rng.integers(0, 3, (5, length)).astype(kind))()
     for largest, name in ((True, "cummax"), (False, "cummin")):
         expected = running_extreme(x, largest)
         for t, dim in ((torch.tensor(x), 1), (torch.tensor(x.T.copy()), 0)):

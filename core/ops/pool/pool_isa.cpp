@@ -164,10 +164,18 @@ struct Vectors {
 
 // Vectors that share the walk through their windows, as many as the registers hold.
 inline constexpr int kTogether = 4;
+// A number that is known when the loop is compiled.
 template <int n>
 struct Count {
-  static constexpr int value = n;
+  constexpr operator int64_t() const { return n; }
 };
+// Calls f with the stride of windows, in the usual cases as a Count.
+template <class F>
+[[gnu::always_inline]] inline void with_stride(int64_t stride, F f) {
+  if (stride == 1) f(Count<1>());
+  else if (stride == 2) f(Count<2>());
+  else f(stride);
+}
 
 // Calls one(i) for single lanes of [0, n) and some(V(), Count(), i) for vectors of lanes from begin
 // to below end; the last vector may overlap the one before.
@@ -203,19 +211,21 @@ template <class T, class One, class Some>
   const PoolAxis& columns = volume.columns;
   for_rows(volume, [&](int64_t plane, int64_t row) {
     if (volume.pixel == 1) {
-      for_lanes<Vectors<T, kPoolRowBytes>>(
-          columns.out, columns.even_begin, columns.even_end,
-          [&](int64_t column) { one(Place{plane, row, column}, 0); },
-          [&](auto v, auto many, int64_t column) {
-            some(v, many, Place{plane, row, column}, 0, columns.stride, columns.stride);
-          });
+      with_stride(columns.stride, [&](auto stride) {
+        for_lanes<Vectors<T, kPoolRowBytes>>(
+            columns.out, columns.even_begin, columns.even_end,
+            [&](int64_t column) { one(Place{plane, row, column}, 0); },
+            [&](auto v, auto many, int64_t column) {
+              some(v, many, Place{plane, row, column}, 0, stride, stride);
+            });
+      });
       return;
     }
     for (int64_t column = 0; column < columns.out; ++column) {
       Place at{plane, row, column};
       for_channels<Vectors<T, kVectorBytes>>(
           volume.channels, [&](int64_t c) { one(at, c); },
-          [&](auto v, auto many, int64_t c) { some(v, many, at, c, 1, 0); });
+          [&](auto v, auto many, int64_t c) { some(v, many, at, c, Count<1>(), Count<0>()); });
     }
   });
 }
@@ -243,8 +253,7 @@ void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t
     out[to] = convert<Memory>(best);
     indices[to] = int32_t(index);
   };
-  auto some = [&]<class V, int many>(V, Count<many>, Place at, int64_t c, int64_t stride,
-                                     int64_t step) {
+  auto some = [&]<class V, int many>(V, Count<many>, Place at, int64_t c, auto stride, auto step) {
     using Element = typename V::Element;
     typename V::Index steps = V::steps(step), index[many];
     typename V::Value best[many];
@@ -335,22 +344,24 @@ template <class T>
   if (volume.pixel == 1) {
     using V = Vectors<T, kPoolRowBytes>;
     EvenColumns even(columns, kWide<T>);
-    for_lanes<V>(
-        columns.out, even.begin, even.end,
-        [&](int64_t column) {
-          int64_t begin = columns.begin[column];
-          means[column] = sum_of(sums + begin, columns.end[column] - begin) / divisors[column];
-        },
-        [&]<int many>(V, Count<many>, int64_t column) {
-          typename V::Value sum[many]{};
-          for (int64_t x = columns.begin[column]; x < columns.end[column]; ++x)
-            for (int m = 0; m < many; ++m)
-              sum[m] += V::load(sums + x + m * V::kCount * columns.stride, columns.stride);
-          for (int m = 0; m < many; ++m) {
-            int64_t to = column + m * V::kCount;
-            V::store(means + to, sum[m] / V::load(divisors + to, 1));
-          }
-        });
+    with_stride(columns.stride, [&](auto stride) {
+      for_lanes<V>(
+          columns.out, even.begin, even.end,
+          [&](int64_t column) {
+            int64_t begin = columns.begin[column];
+            means[column] = sum_of(sums + begin, columns.end[column] - begin) / divisors[column];
+          },
+          [&]<int many>(V, Count<many>, int64_t column) {
+            typename V::Value sum[many]{};
+            for (int64_t x = columns.begin[column]; x < columns.end[column]; ++x)
+              for (int m = 0; m < many; ++m)
+                sum[m] += V::load(sums + x + m * V::kCount * stride, stride);
+            for (int m = 0; m < many; ++m) {
+              int64_t to = column + m * V::kCount;
+              V::store(means + to, sum[m] / V::load(divisors + to, 1));
+            }
+          });
+    });
     return;
   }
   for (int64_t column = 0; column < columns.out; ++column) {

@@ -23,7 +23,12 @@ struct ResampleAxis {
   std::vector<int32_t> index;
   std::vector<double> weight;
 
-  ResampleAxis(int64_t size_in, int64_t out_in) : size(size_in), out(out_in), start{0} {}
+  ResampleAxis(int64_t size_in, int64_t out_in) : size(size_in), out(out_in) {
+    start.reserve(size_t(out) + 1);
+    index.reserve(size_t(out));
+    weight.reserve(size_t(out));
+    start.push_back(0);
+  }
   // Adds an element to the sum of the output that is being filled.
   void add(int64_t input, double factor) {
     index.push_back(int32_t(input));

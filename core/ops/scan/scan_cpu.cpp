@@ -343,13 +343,15 @@ Tensor linear_scan_cpu(const Tensor& input, const Tensor& factor, int64_t dim, b
 }
 
 std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, bool largest) {
-  DType compute = dtype_of_compute(compute_of(input.dtype()));
+  const ExtremeSet& set = loops().extremes[largest];
+  int narrow = narrow_index(input.dtype());
+  DType compute = narrow < 0 ? dtype_of_compute(compute_of(input.dtype())) : input.dtype();
+  const ExtremeLoops& extremes = narrow < 0 ? set.of[int(compute_of(compute))] : set.narrow[narrow];
   Tensor from = to_contiguous(to_dtype(input, compute));
   Tensor values = empty(input.sizes(), compute, input.device());
   Tensor indices = empty(input.sizes(), DType::int64, input.device());
   AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
   if (values.numel() == 0) return {to_dtype(values, input.dtype()), indices};
-  const ExtremeLoops& extremes = loops().extremes[largest][int(compute_of(input.dtype()))];
   const char* x = from.data<char>();
   char* y = values.data<char>();
   int64_t* positions = indices.data<int64_t>();

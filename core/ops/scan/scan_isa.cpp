@@ -109,15 +109,17 @@ struct Extreme {
   }
 };
 
-// Most blocks of a row hold no new extreme, or nothing but: a look at the whole block tells.
+// Most blocks of a row of floats hold no new extreme, or nothing but: a look at the whole block
+// tells. A step takes integers no longer than that.
 template <bool largest, class T>
 void extreme_of_row(const T* x, T* y, int64_t* positions, int64_t n) {
   constexpr int64_t kBlock = 8;
+  constexpr bool looks = detail::kSame<T, float> || detail::kSame<T, double>;
   Extreme<largest, T> extreme{x[0], 0};
   y[0] = x[0];
   positions[0] = 0;
   int64_t i = 1;
-  for (; i + kBlock <= n; i += kBlock) {
+  for (; looks && i + kBlock <= n; i += kBlock) {
     int some = 0, all = takes<largest>(x[i], extreme.value);
 #pragma omp simd reduction(| : some)
     for (int64_t l = 0; l < kBlock; ++l) some |= takes<largest>(x[i + l], extreme.value);
@@ -184,15 +186,18 @@ void extreme_columns(const void* x, void* y, int64_t* positions, int64_t count, 
 template <bool largest, class T>
 constexpr ExtremeLoops kExtremes = {extreme_rows<largest, T>, extreme_columns<largest, T>};
 
+template <bool largest>
+constexpr ExtremeSet kExtremeSet = {
+    {kExtremes<largest, float>, kExtremes<largest, double>, kExtremes<largest, int64_t>,
+     kExtremes<largest, uint64_t>},
+    // A bool is a byte of 0 or 1.
+    {kExtremes<largest, uint8_t>, kExtremes<largest, uint8_t>, kExtremes<largest, int8_t>,
+     kExtremes<largest, int16_t>, kExtremes<largest, int32_t>}};
+
 }  // namespace
 
 extern const ScanLoops scan_loops;
-constexpr ScanLoops scan_loops = {kFloatScan<Sum>,
-                                  kFloatScan<Product>,
-                                  total,
-                                  {{kExtremes<false, float>, kExtremes<false, double>,
-                                    kExtremes<false, int64_t>, kExtremes<false, uint64_t>},
-                                   {kExtremes<true, float>, kExtremes<true, double>,
-                                    kExtremes<true, int64_t>, kExtremes<true, uint64_t>}}};
+constexpr ScanLoops scan_loops = {
+    kFloatScan<Sum>, kFloatScan<Product>, total, {kExtremeSet<false>, kExtremeSet<true>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -19,6 +19,11 @@ struct ExtremeLoops {
   ExtremeColumns columns;
 };
 
+struct ExtremeSet {
+  ExtremeLoops of[4];  // by Compute, but of complex numbers
+  ExtremeLoops narrow[kNarrowCount];
+};
+
 // Of sums or of products of floats, which are kept in double.
 struct FloatScanLoops {
   double start;  // what nothing adds up to
@@ -32,8 +37,7 @@ struct FloatScanLoops {
 struct ScanLoops {
   FloatScanLoops sums, products;
   double (*total)(const float* x, int64_t n);  // x[0] + ... + x[n - 1]
-  // Minima and maxima by Compute, but of complex numbers.
-  ExtremeLoops extremes[2][4];
+  ExtremeSet extremes[2];                      // minima and maxima
 };
 
 }  // namespace rushlight
