@@ -297,6 +297,16 @@ def test_nextafter_of_bfloat16_is_its_neighbor() -> None:
     assert y.tolist() == [1 + 2**-7, 2.0**-133, -1 + 2**-8]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_nextafter_is_not_written_where_it_does_not_fit(dtype: torch.dtype) -> None:
+    x, row = torch.ones(5, 1, dtype=dtype), torch.zeros(5, dtype=dtype)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.nextafter_(row)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.nextafter(row, row, out=torch.zeros(5, dtype=torch.int64))
+    assert x.sum().item() == 5
+
+
 # Dtypes
 
 
