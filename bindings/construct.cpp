@@ -198,7 +198,7 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
           dim, ", got a sequence");
     Scalar value = number_in(data, !std::is_integral_v<T> || std::is_same_v<T, bool>);
     if constexpr (!std::is_same_v<T, std::complex<float>> &&
-                  !std::is_same_v<T, std::complex<double>>)
+                  !std::is_same_v<T, std::complex<double>> && !std::is_same_v<T, bool>)
       CHECK(!value.is_complex(), ErrorKind::kType,
             "a complex number does not fit into a real tensor");
     *at++ = number_as<T>(value);

@@ -127,6 +127,9 @@ def test_what_is_no_number_where_one_should_be_is_a_type_error(data) -> None:
 
 def test_numbers_of_any_size_are_truth_values() -> None:
     assert torch.tensor((-(2**70), 0, 1e300, 2**63), dtype=torch.bool).tolist() == [1, 0, 1, 1]
+    assert torch.tensor((0j, 1e-323j, 1 + 2j), dtype=torch.bool).tolist() == [0, 1, 1]
+    with pytest.raises(TypeError, match="complex"):
+        torch.tensor([1 + 0j], dtype=torch.float32)
 
 
 def test_a_sequence_that_lacks_items_has_no_shape() -> None:

@@ -124,6 +124,10 @@ def test_expanded_views_that_overflow_are_refused() -> None:
         lambda x: torch.arange(x.numel())[x],
         lambda x: x.sort(stable=True).indices,
         lambda x: x.mode().values,
+        lambda x: x.reshape(20, 7).mode().values,
+        lambda x: x.scatter_reduce(0, torch.arange(140) % 20, x, "prod"),
+        lambda x: x.scatter_reduce(0, torch.arange(140) % 20, x, "amin", include_self=False),
+        lambda x: x.index_add(0, torch.arange(140) % 20, x),
         lambda x: x.unique(),
     ],
 )

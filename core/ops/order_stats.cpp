@@ -1,5 +1,6 @@
 // Owns what is found by rank: the k-th value, medians, quantiles and the mode. All but the mode are
 // elements of sorted rows, which the CPU finds without sorting.
+#include "core/ops/found_element.h"
 #include "core/ops/op.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/sort/sort.h"
@@ -76,7 +77,7 @@ Tensor median_of_all(const Tensor& input, bool ignore_nan) {
 // Elements that equal the median share its gradient.
 Tensor median_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
   Tensor median = unsqueeze(result, -1);
-  Tensor equal = (input == median) | (isnan(input) & isnan(median));
+  Tensor equal = equals_found(input, median);
   return unsqueeze(g, -1) * equal / sum(equal, Shape{-1}, true);
 }
 

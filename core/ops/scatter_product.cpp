@@ -6,15 +6,18 @@
 namespace rushlight {
 namespace {
 
+// Zeros, infinities and NaN, by which no product can be divided.
+Tensor is_singular(const Tensor& factor) { return (factor == 0) | !isfinite(factor); }
+
 // The product of the factors of a cell but this one: `product` is that of all, `rest` that of those
-// that are not 0, `zero_sum` the sum of the `zeros` that are. The quotient of a product that is 0
-// has a derivative of its own, as the one zero beside another one has.
-Tensor product_of_others(const Tensor& factor, const Tensor& zeros, const Tensor& zero_sum,
+// that it can be divided by, `sum` the sum of the `count` singular ones. A singular factor has a
+// derivative of its own beside one other.
+Tensor product_of_others(const Tensor& factor, const Tensor& count, const Tensor& sum,
                          const Tensor& product, const Tensor& rest) {
-  Tensor is_zero = factor == 0;
-  Tensor beside_one = select(zeros == 2, (zero_sum - factor) * rest, 0.0);
-  return select(is_zero, select(zeros == 1, rest, beside_one),
-                product / select(is_zero, 1.0, factor));
+  Tensor singular = is_singular(factor);
+  Tensor beside_others = select(count == 2, (sum - factor) * rest, product);
+  return select(singular, select(count == 1, rest, beside_others),
+                product / select(singular, 1.0, factor));
 }
 
 }  // namespace
@@ -32,17 +35,18 @@ OP(_scatter_product, "(Tensor input, int dim, Tensor index, Tensor src) -> Tenso
   .grads   = grads(no_grad<"index">,
                    d<"input", "src">([](const Tensor& g, const Tensor& input, const Tensor& index,
                                         const Tensor& src, int64_t dim, const GradMask<2>&) {
-    Tensor counts = copy_to_write(cast(input == 0, DType::int64), {index, src});
-    Tensor zeros =
-        call<"scatter_add_", Tensor>(counts, dim, index, cast(src == 0, DType::int64));
-    Tensor zero_sum = call<"scatter_add", Tensor>(select(input == 0, input, 0.0), dim, index,
-                                                  select(src == 0, src, 0.0));
-    Tensor rest = call<"_scatter_product", Tensor>(select(input == 0, 1.0, input), dim, index,
-                                                   select(src == 0, 1.0, src));
+    Tensor own = is_singular(input), theirs = is_singular(src);
+    Tensor count = call<"scatter_add_", Tensor>(
+        copy_to_write(cast(own, DType::int64), {index, src}), dim, index,
+        cast(theirs, DType::int64));
+    Tensor sum = call<"scatter_add", Tensor>(select(own, input, 0.0), dim, index,
+                                             select(theirs, src, 0.0));
+    Tensor rest = call<"_scatter_product", Tensor>(select(own, 1.0, input), dim, index,
+                                                   select(theirs, 1.0, src));
     Tensor product = call<"_scatter_product", Tensor>(input, dim, index, src);
-    Tensor of_src = product_of_others(src, gather(zeros, dim, index), gather(zero_sum, dim, index),
+    Tensor of_src = product_of_others(src, gather(count, dim, index), gather(sum, dim, index),
                                       gather(product, dim, index), gather(rest, dim, index));
-    return std::tuple(g * conj(product_of_others(input, zeros, zero_sum, product, rest)),
+    return std::tuple(g * conj(product_of_others(input, count, sum, product, rest)),
                       gather(g, dim, index) * conj(of_src));
   })),
 })

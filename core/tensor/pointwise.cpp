@@ -136,6 +136,28 @@ DType common_dtype(const FormulaParams& counts, std::span<const Tensor* const> o
   return promotion.result();
 }
 
+bool are_of_dtype(DType dtype, const FormulaParams& counts,
+                  std::span<const Tensor* const> operands) {
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (!counts.is_mask[k] && operands[k]->dtype() != dtype) return false;
+  return true;
+}
+
+// Compares what all operands are in the dtype that they have in common: 0.1 equals the half number
+// that it rounds to, though the loop would see more of its digits.
+Tensor compare_rounded(const Formula& formula, DType common,
+                       std::span<const Tensor* const> operands, std::span<const Scalar> scalars,
+                       const Tensor* into) {
+  Tensor rounded[kMaxOperands];
+  const Tensor* all[kMaxOperands];
+  for (size_t k = 0; k < operands.size(); ++k) {
+    bool is_read_as_it_is = formula.counts.is_mask[k];
+    if (!is_read_as_it_is) rounded[k] = to_dtype(*operands[k], common);
+    all[k] = is_read_as_it_is ? operands[k] : &rounded[k];
+  }
+  return pointwise(formula, {all, operands.size()}, scalars, into);
+}
+
 void write_scalars(DType compute, std::span<const Scalar> scalars, char* to) {
   for (const Scalar& scalar : scalars) {
     CHECK(is_complex(compute) || !scalar.is_complex(),
@@ -253,6 +275,9 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   }
   Device device = common_device(operands);
   Typing typing = typing_of(formula, common_dtype(counts, operands));
+  if (typing.result == DType::bool_ && is_half(typing.common) &&
+      !are_of_dtype(typing.common, counts, operands)) [[unlikely]]
+    return compare_rounded(formula, typing.common, operands, scalars, into);
   if (device.is_cpu() && narrow_index(typing.common) >= 0 &&
       are_narrow(typing.common, counts, operands, scalars))
     make_narrow(typing, formula);

@@ -406,12 +406,17 @@ def _last_dims(func: Any, args: Any, kwargs: Any) -> Any:
     shape = (shape,) if isinstance(shape, int) else shape
     if isinstance(x, StridedNestedTensor):
         return renested([func(part, *args[1:], **kwargs) for part in x._parts()], x)
-    if has_ragged_size(shape) or x._ragged_idx >= x.dim() - len(shape):
+    kept = x.dim() - len(shape)
+    if x._ragged_idx < kept and not has_ragged_size(shape):
+        return x._like(func(x._plain, *args[1:], **kwargs))
+    if kept < 1 or tuple(shape) != tuple(x.shape[kept:]):
         raise RuntimeError(
-            f"{func.__name__}: the ragged dim of {x.shape} is among the last {len(shape)}, over "
-            "which it works. Transpose it to the front."
+            f"{func.__name__}: normalized_shape {tuple(shape)} is not how {x.shape} ends, whose "
+            f"ragged dim is dim {x._ragged_idx}."
         )
-    return x._like(func(x._plain, *args[1:], **kwargs))
+    others = {name: value for name, value in kwargs.items() if name != "normalized_shape"}
+    parts = x._parts()
+    return renested([func(t, t.shape[kept - 1 :], *args[2:], **others) for t in parts], x)
 
 
 def _compare(func: Any, args: Any, kwargs: Any) -> bool:

@@ -131,6 +131,25 @@ def test_op_along_dims_after_the_batch_equals_that_on_parts(name: str, layout: A
     check(SHIFTED[name][0], layout, rest, SHIFTED[name][1])
 
 
+@pytest.mark.parametrize("norm", [F.layer_norm, F.rms_norm])
+def test_norm_over_the_ragged_dim_equals_that_of_parts(norm: Any) -> None:
+    check(lambda x: norm(x, x.shape[1:]), torch.jagged, on_part=lambda x: norm(x, x.shape))
+    check(
+        lambda x: norm(x.transpose(1, 2), normalized_shape=x.shape[1:2]),
+        torch.jagged,
+        on_part=lambda x: norm(x.t(), x.shape[:1]),
+    )
+
+
+def test_norm_over_the_ragged_dim_takes_the_sizes_that_there_are() -> None:
+    x = nested(parts_of(4))
+    assert F.layer_norm(x, x.shape[1:]).shape == x.shape
+    with pytest.raises(RuntimeError, match="ragged"):
+        F.layer_norm(x, x.shape)
+    with pytest.raises(RuntimeError, match="weight"):
+        F.layer_norm(x, x.shape[1:], torch.ones(4))
+
+
 @pytest.mark.parametrize(
     "op", ["sum", "mean", "amax", "amin", "prod", "logsumexp", "argmax", "any", "var", "median"]
 )

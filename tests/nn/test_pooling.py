@@ -192,6 +192,17 @@ def test_fractional_pooling_of_nothing(dims: int) -> None:
             pool(torch.ones(shape))
 
 
+@pytest.mark.parametrize("output_size", [(0, 2), (1, 0), (0, 0), (0, 1, 2), (2, 2, 0)])
+def test_fractional_pooling_to_nothing(output_size: tuple[int, ...]) -> None:
+    dims = len(output_size)
+    x = torch.ones(2, 3, *[4] * dims, requires_grad=True)
+    pool = getattr(F, f"fractional_max_pool{dims}d")
+    values, indices = pool(x, 2, output_size=output_size, return_indices=True)
+    assert values.shape == indices.shape == (2, 3, *output_size)
+    values.sum().backward()
+    assert not x.grad.any()
+
+
 @pytest.mark.parametrize("dims", [2, 3])
 def test_fractional_pooling_takes_the_first_of_more_samples(dims: int) -> None:
     x, samples = torch.randn(2, 3, *[5] * dims), torch.rand(4, 3, dims)

@@ -361,6 +361,24 @@ def test_products_at_places_with_zeros_have_second_gradients(first: Any, other: 
         assert torch.autograd.gradgradcheck(multiply, (x, src))
 
 
+@pytest.mark.parametrize(
+    ("reduce", "expected"),
+    [
+        ("amax", [0.5, 0.5, 1.0, 0.0, 1.0]),
+        ("amin", [0.5, 0.5, 1.0, 0.0, 1.0]),
+        ("prod", [np.nan, np.nan, 6.0, np.nan, 1.0]),
+    ],
+)
+def test_a_nan_at_a_place_gets_the_gradient_of_what_it_made(
+    reduce: str, expected: list[float]
+) -> None:
+    src = torch.tensor([np.nan, np.nan, np.nan, 6.0, 7.0], dtype=torch.float64, requires_grad=True)
+    start = {"amax": -np.inf, "amin": np.inf, "prod": 1.0}[reduce]
+    start = torch.full((3,), start, dtype=torch.float64)
+    start.scatter_reduce(0, torch.tensor([0, 0, 1, 1, 2]), src, reduce).sum().backward()
+    np.testing.assert_array_equal(src.grad.numpy(), expected)
+
+
 def test_elements_that_share_memory_are_not_scattered_to() -> None:
     x = torch.zeros(1).expand(3)
     with pytest.raises(RuntimeError, match="more than one element"):

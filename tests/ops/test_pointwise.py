@@ -259,6 +259,24 @@ def test_integer_powers() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_numbers_equal_what_rounds_to_them(dtype: torch.dtype, device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is neither GPU nor shim")
+    x = torch.tensor([0.1, 0.3], dtype=dtype, device=device)
+    for number in (0.1, torch.tensor(0.1, dtype=torch.float64)):
+        assert (x == number).tolist() == (number == x).tolist() == [True, False]
+        assert (x >= number).tolist() == (number <= x).tolist() == [True, True]
+        assert (x < number).tolist() == (x <= number / 2).tolist() == [False, False]
+    assert x.clone().eq_(0.1).tolist() == [1, 0]
+    whole = torch.tensor([2049, 7], dtype=torch.int32, device=device)
+    assert (whole == torch.tensor([2048.0, 8.0], dtype=dtype, device=device)).tolist() == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_nextafter_of_every_float16_equals_numpy(device: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is neither GPU nor shim")
@@ -277,6 +295,16 @@ def test_nextafter_of_bfloat16_is_its_neighbor() -> None:
     x = torch.tensor([1.0, 0.0, -1.0], dtype=torch.bfloat16)
     y = torch.nextafter(x, torch.tensor(2.0, dtype=torch.bfloat16))
     assert y.tolist() == [1 + 2**-7, 2.0**-133, -1 + 2**-8]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_nextafter_is_not_written_where_it_does_not_fit(dtype: torch.dtype) -> None:
+    x, row = torch.ones(5, 1, dtype=dtype), torch.zeros(5, dtype=dtype)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.nextafter_(row)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.nextafter(row, row, out=torch.zeros(5, dtype=torch.int64))
+    assert x.sum().item() == 5
 
 
 # Dtypes

@@ -16,7 +16,7 @@ namespace detail {
 
 }  // namespace detail
 
-// Integers wrap around, bools are joined by "or" and "and", and a NaN wins against every number.
+// Integers wrap around, and a NaN wins against every number. Not for bools: see CombinedAs.
 template <Scatter how, class T>
 [[gnu::always_inline]] inline T combined(T a, T b) {
   constexpr bool is_sum = how == Scatter::add, is_maximum = how == Scatter::maximum;
@@ -24,8 +24,6 @@ template <Scatter how, class T>
     return b;
   } else if constexpr (requires { to_float(a); }) {
     return detail::rounded_as(a, combined<how>(to_float(a), to_float(b)));
-  } else if constexpr (T(2) == T(1)) {
-    return is_sum || is_maximum ? T(a | b) : T(a & b);
   } else if constexpr (is_maximum || how == Scatter::minimum) {
     // In two steps, which are two instructions and no jump.
     T better = is_maximum ? (a > b ? a : b) : (a < b ? a : b);

@@ -2,6 +2,7 @@
 // made of them.
 #include "core/ops/index/gather_scatter.h"
 
+#include "core/ops/found_element.h"
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
 #include "core/ops/same_device.h"
@@ -321,9 +322,8 @@ OP(_scatter_extreme_, "(Tensor! input, int dim, Tensor index, Tensor src, bool l
                    d<"input", "src">([](const Tensor& g, const Tensor& input, const Tensor& index,
                                         const Tensor& src, const Tensor& result, int64_t dim, bool,
                                         GradMask<2>) {
-    // All that equal the result share its gradient.
-    Tensor own = cast(input == result, g.dtype()),
-        theirs = cast(src == gather(result, dim, index), g.dtype());
+    Tensor own = cast(equals_found(input, result), g.dtype()),
+        theirs = cast(equals_found(src, gather(result, dim, index)), g.dtype());
     Tensor share =
         g / call<"scatter_add_", Tensor>(copy_to_write(own, {index, theirs}), dim, index, theirs);
     return std::tuple(own * share, theirs * gather(share, dim, index));

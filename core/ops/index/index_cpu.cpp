@@ -286,9 +286,9 @@ void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& s
 
 void CombineRun::combine_others(char* to, int64_t to_step, const char* from, int64_t from_step,
                                 int64_t n) const {
-  if (is_complex(dtype_) && how_ == Scatter::add && to_step == item_ && from_step == item_)
-    return CombineRun(how_, real_dtype(dtype_))(to, item_ / 2, from, item_ / 2, 2 * n);
-  visit_combination(how_, dtype_, [&]<class Combine>(Combine) {
+  if (is_complex(as_.dtype) && as_.how == Scatter::add && to_step == item_ && from_step == item_)
+    return CombineRun(as_.how, real_dtype(as_.dtype))(to, item_ / 2, from, item_ / 2, 2 * n);
+  visit_combination(as_.how, as_.dtype, [&]<class Combine>(Combine) {
     WriteElement<Combine> write;
     for (int64_t i = 0; i < n; ++i) write(to + i * to_step, from + i * from_step);
   });

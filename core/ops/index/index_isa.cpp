@@ -125,11 +125,19 @@ int64_t list_between(const int64_t* values, int64_t n, int64_t low, uint64_t wid
 
 template <Scatter how>
 constexpr void set_combine(IndexLoops& loops) {
-  constexpr CombineLoop by_dtype[] = {
-      combine<how, bool>,    combine<how, uint8_t>,  combine<how, int8_t>,   combine<how, uint16_t>,
-      combine<how, int16_t>, combine<how, uint32_t>, combine<how, int32_t>,  combine<how, uint64_t>,
-      combine<how, int64_t>, combine<how, Half>,     combine<how, BFloat16>, combine<how, float>,
-      combine<how, double>};
+  constexpr CombineLoop by_dtype[] = {nullptr,
+                                      combine<how, uint8_t>,
+                                      combine<how, int8_t>,
+                                      combine<how, uint16_t>,
+                                      combine<how, int16_t>,
+                                      combine<how, uint32_t>,
+                                      combine<how, int32_t>,
+                                      combine<how, uint64_t>,
+                                      combine<how, int64_t>,
+                                      combine<how, Half>,
+                                      combine<how, BFloat16>,
+                                      combine<how, float>,
+                                      combine<how, double>};
   for (int i = 0; i < kRealTypes; ++i) loops.combine[int(how)][i] = by_dtype[i];
 }
 

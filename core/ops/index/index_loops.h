@@ -21,7 +21,7 @@ struct IndexLoops {
   // `size`. Returns whether all are from -size to size - 1.
   bool (*add_offsets)(int64_t* offsets, const int64_t* places, int64_t step, int64_t n,
                       int64_t size, int64_t stride, bool is_first);
-  // By Scatter, but null for write; for real dtypes in the order of DType.
+  // By Scatter, but null for write; for real dtypes in the order of DType, but null for bool.
   CombineLoop combine[kScatterCount][kRealTypes];
   // to[places[k]] += from[k], one after the other, up to the first place that is not from 0 to
   // size - 1; returns how many these are. For float16 and bfloat16.

@@ -14,14 +14,30 @@ struct Combination {
   T operator()(T a, T b) const { return combined<how>(a, b); }
 };
 
-// Calls f(Combination<how, T>) for the type T of a dtype.
+// How elements of a dtype are combined. Bools are bytes for that, of which any but 0 is true: the
+// larger one is "or", the smaller one "and".
+struct CombinedAs {
+  CombinedAs(Scatter scatter, DType type) : how(scatter), dtype(type) {
+    if (!is_bool(type) || scatter == Scatter::write) return;
+    bool is_or = scatter == Scatter::add || scatter == Scatter::maximum;
+    how = is_or ? Scatter::maximum : Scatter::minimum;
+    dtype = DType::uint8;
+  }
+
+  Scatter how;
+  DType dtype;
+};
+
+// Calls f(Combination<how, T>) for the type T that elements of a dtype are combined as.
 template <class F>
-void visit_combination(Scatter how, DType dtype, F&& f) {
+void visit_combination(Scatter scatter, DType type, F&& f) {
+  auto [how, dtype] = CombinedAs(scatter, type);
   CHECK(!is_complex(dtype) || (how != Scatter::maximum && how != Scatter::minimum),
         ErrorKind::kNotImplemented, "complex numbers have no order");
   visit_dtype(dtype, [&]<class T>(Tag<T>) {
     constexpr bool has_order = !requires { typename T::value_type; };
     if (how == Scatter::write) f(Combination<Scatter::write, T>());
+    else if constexpr (std::is_same_v<T, bool>) ASSERT(false);  // these are bytes by now
     else if (how == Scatter::add) f(Combination<Scatter::add, T>());
     else if (how == Scatter::multiply) f(Combination<Scatter::multiply, T>());
     else if constexpr (has_order) {
@@ -34,9 +50,8 @@ void visit_combination(Scatter how, DType dtype, F&& f) {
 // Combines to[i] with from[i] for runs of elements; steps are in bytes. Not for Scatter::write.
 class CombineRun {
  public:
-  CombineRun(Scatter how, DType dtype)
-      : how_(how), dtype_(dtype), item_(int64_t(dtype_size(dtype))) {
-    if (int(dtype) < kRealTypes) loop_ = index_loops().combine[int(how)][int(dtype)];
+  CombineRun(Scatter how, DType dtype) : as_(how, dtype), item_(int64_t(dtype_size(dtype))) {
+    if (int(dtype) < kRealTypes) loop_ = index_loops().combine[int(as_.how)][int(as_.dtype)];
   }
   void operator()(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) const {
     if (loop_ && to_step == item_) loop_(to, from, from_step, n);
@@ -48,8 +63,7 @@ class CombineRun {
   void combine_others(char* to, int64_t to_step, const char* from, int64_t from_step,
                       int64_t n) const;
 
-  Scatter how_;
-  DType dtype_;
+  CombinedAs as_;
   int64_t item_;
   CombineLoop loop_ = nullptr;
 };

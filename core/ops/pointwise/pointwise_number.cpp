@@ -99,15 +99,13 @@ Example:
     >>> torch.nextafter(torch.tensor([0.0, 1.0]), torch.tensor(2.0)) - torch.tensor([0.0, 1.0])
     tensor([1.4013e-45, 1.1921e-07]))",
   .dtypes  = real,
+  .variants = function | method | inplace,
   .batch   = by_elements,
-  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+  .forward = [](const Tensor& input, const Tensor& other) {
     const Tensor* operands[] = {&input, &other};
     DType dtype = result_dtype(operands);
-    if (!is_half(dtype)) return pointwise_into<nextafter_value>(into, input, other);
-    Tensor next = next_half(to_dtype(input, dtype), to_dtype(other, dtype));
-    if (!into) return next;
-    copy_into(*into, next);
-    return *into;
+    if (!is_half(dtype)) return pointwise<nextafter_value>(input, other);
+    return next_half(to_dtype(input, dtype), to_dtype(other, dtype));
   },
   .saves   = saves<"input", "other">,
   .grads   = grads(

@@ -22,7 +22,7 @@ Tensor count_to(int64_t n, DType dtype, Device device) {
 Tensor random_begins(const Tensor& samples, int64_t size, int64_t kernel, int64_t out) {
   Tensor last = expand(full(Shape{1, 1, 1}, size - kernel, DType::int64, samples.device()),
                        Shape{samples.size(0), samples.size(1), 1});
-  if (out == 1) return last;
+  if (out <= 1) return narrow(last, 2, 0, out);
   Scalar step(double(size - kernel) / double(out - 1));
   Tensor start = unsqueeze(samples, -1);
   Tensor number = count_to(out - 1, samples.dtype(), samples.device());
@@ -77,7 +77,7 @@ Args:
     CHECK((dims == 2 || dims == 3) && input.dim() == int64_t(dims) + 2, "Expected a batch of ",
           "images (N, C, H, W) or volumes (N, C, D, H, W), but got shape ", input.sizes(), ".");
     check_window_numbers(kernel_size, dims, "kernel_size", 1);
-    check_window_numbers(output_size, dims, "output_size", 1);
+    check_window_numbers(output_size, dims, "output_size", 0);
     CHECK(samples.sizes() == (Shape{input.size(0), input.size(1), int64_t(dims)}),
           "_random_samples must have shape (", input.size(0), ", ", input.size(1), ", ", dims,
           "), but has ", samples.sizes(), ".");

@@ -1,5 +1,6 @@
 // Owns the largest and smallest elements over dims and their positions. NaN is larger and smaller
 // than any number; of equal elements the first is found.
+#include "core/ops/found_element.h"
 #include "core/ops/op.h"
 #include "core/ops/reduce/reduce.h"
 
@@ -46,7 +47,7 @@ Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, 
 
 // Of the extreme of all elements: they share the gradient if they equal it, or are NaN as it is.
 Tensor extreme_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
-  Tensor equal = logical_or(input == result, isnan(input) & isnan(result));
+  Tensor equal = equals_found(input, result);
   return g * equal / sum(equal);
 }
 

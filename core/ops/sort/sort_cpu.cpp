@@ -20,6 +20,7 @@ T to_comparable(T value) {
 }
 float to_comparable(Half value) { return to_float(value); }
 float to_comparable(BFloat16 value) { return to_float(value); }
+bool to_comparable(const bool& value) { return reinterpret_cast<const uint8_t&>(value) != 0; }
 
 // Where rows begin in the input and in the results, in elements.
 struct RowStarts {
