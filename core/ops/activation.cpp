@@ -87,7 +87,12 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
   .doc     = "input where it is above the threshold, value elsewhere.",
   .dtypes  = real_numeric,
   .variants = function | inplace,
-  .forward = formula<threshold_value>,
+  .batch   = by_elements,
+  .forward = [](const Tensor& input, double threshold, double value, bool, const Tensor* into) {
+    bool cuts = is_integral(input.dtype());  // the numbers, as everywhere where they become integers
+    return pointwise_into<threshold_value>(into, input, cuts ? std::trunc(threshold) : threshold,
+                                           cuts ? std::trunc(value) : value);
+  },
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(lines<threshold_grad>)),
 })

@@ -151,3 +151,9 @@ def test_hardtanh_needs_bounds_in_order() -> None:
 )
 def test_repr(layer, text) -> None:
     assert repr(layer) == text
+
+
+def test_threshold_of_integers_cuts_its_numbers() -> None:
+    x = torch.arange(-2, 3)
+    assert torch.threshold(x, 0.5, 1.7).tolist() == [1, 1, 1, 1, 2]
+    assert torch.threshold(x.to(torch.int8), -1.5, -3.9).tolist() == [-3, -3, 0, 1, 2]
