@@ -231,13 +231,18 @@ def all_reduce_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Reduces several tensors of one dtype as all_reduce does."""
+    """Reduces several tensors of one dtype as all_reduce does.
+
+    Returns:
+        The future of all of them if async_op, else None.
+    """
     _deprecated("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     check_tensors(tensors, "tensor")
     check_dtypes("all_reduce_coalesced", *tensors)
     works = [all_reduce(tensor, op, group, async_op) for tensor in tensors]
-    return works[-1] if works else None
+    # The last work ends after the others, in the order of the group.
+    return works[-1].then(lambda done: tensors) if works and works[-1] is not None else None
 
 
 def all_gather_coalesced(

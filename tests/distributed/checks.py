@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -302,6 +303,7 @@ def groups(rank: int) -> None:
     else:
         assert some == dist.GroupMember.NON_GROUP_MEMBER
         assert dist.get_rank(some) == dist.get_world_size(some) == -1
+        assert dist.new_group(members, use_local_synchronization=True) is None
     again = dist.new_group(members, sort_ranks=False)
     if rank in members:
         assert dist.get_rank(again) == members.index(rank)
@@ -318,6 +320,37 @@ def groups(rank: int) -> None:
     raised(ValueError, dist.new_group, [0, 0])
     raised(ValueError, dist.new_group, [0, size])
     dist.monitored_barrier()
+
+
+def own_groups(rank: int) -> None:
+    """Joined over a store alone, as if by another launcher; the ranks are counted backwards."""
+    c10d = dist.distributed_c10d
+    size, store = dist.get_world_size(), c10d._get_default_store()
+    place = size - 1 - rank
+    named, part = c10d._new_process_group_helper(size, place, [], "gloo", store, group_name="own")
+    c10d._world.pg_group_ranks[named] = {r: r for r in range(size)}
+    assert c10d._get_process_group_store(named) is part and c10d._world.pg_names[named] == "own"
+    assert c10d._world.default_pg is dist.group.WORLD
+    assert c10d._resolve_process_group("own") is named
+    raised(ValueError, c10d._new_process_group_helper, size, place, [], "gloo", store, "own")
+    gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), place, size)
+    for group in named, gloo:
+        assert dist.get_rank(group) == place and dist.get_backend(group) == "gloo"
+        x = torch.tensor([place + 1.0])
+        dist.all_reduce(x, group=group)
+        assert x.item() == size * (size + 1) / 2
+        x.fill_(rank)
+        group.broadcast([x], 0).wait()
+        assert x.item() == size - 1
+        work = dist.isend(torch.tensor([place]), group=group, group_dst=(place + 1) % size)
+        received = torch.empty(1, dtype=torch.int64)
+        group.recv([received], (place - 1) % size).wait()
+        work.wait()
+        assert received.item() == (place - 1) % size
+        dist.barrier(group)
+    dist.destroy_process_group(named)
+    gloo.shutdown()
+    assert named not in c10d._world.pg_map and named not in list(c10d._world.pg_group_ranks)
 
 
 def methods(rank: int) -> None:
@@ -341,6 +374,15 @@ def methods(rank: int) -> None:
     xs = [own(), own()]
     group.allreduce_coalesced(xs, dist.AllreduceCoalescedOptions()).wait()
     assert [x.item() for x in xs] == [total] * 2
+    xs = [own(), own()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        done = dist.all_reduce_coalesced(xs, async_op=True).wait()
+    assert all(a is b for a, b in zip(done, xs, strict=True))
+    assert [x.item() for x in xs] == [total] * 2
+    assert group._get_backend(torch.device("cpu")).rank() == rank
+    assert group._get_backend_name() == "gloo"
+    raised(RuntimeError, group._get_backend, torch.device("meta"))
     x = own()
     group.broadcast([x], dist.BroadcastOptions(rootRank=last)).wait()
     assert x.item() == size
@@ -353,6 +395,12 @@ def methods(rank: int) -> None:
     assert [x.item() for x in outputs] == everyone
     group.allgather([outputs], [own()]).wait()
     assert [x.item() for x in outputs] == everyone
+    wholes = [torch.empty(size), torch.empty(size)]
+    group.allgather_into_tensor_coalesced(wholes, [own(), -own()]).wait()
+    assert [whole.tolist() for whole in wholes] == [everyone, [-x for x in everyone]]
+    xs = [torch.empty(1), torch.empty(1)]
+    group.reduce_scatter_tensor_coalesced(xs, wholes).wait()
+    assert [x.item() for x in xs] == [size * (rank + 1), -size * (rank + 1)]
     gathered = [empty()] if rank == last else []
     group.gather(gathered, [own()], dist.GatherOptions(rootRank=last)).wait()
     assert not gathered or [x.item() for x in gathered[0]] == everyone
@@ -485,6 +533,7 @@ EVERYTHING = [
     messages,
     objects,
     groups,
+    own_groups,
     methods,
     gradients,
     functional,

@@ -294,7 +294,13 @@ class Reducer:
         is_last = index == len(self.buckets) - 1
         if self.comm_hook is not None:
             bucket = GradBucket(index, flat, self.buckets[index].params, is_last)
-            return self.comm_hook(self.hook_state, bucket)
+            result = self.comm_hook(self.hook_state, bucket)
+            if not isinstance(result, Future):
+                raise RuntimeError(
+                    "Communication hook: callback must return a torch.futures.Future object, but "
+                    f"got {type(result).__name__}."
+                )
+            return result
         op = dist.ReduceOp.AVG
         if self.divisor is not None:
             flat.div_(self.divisor)
