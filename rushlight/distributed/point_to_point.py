@@ -19,7 +19,7 @@ from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.group_calls import delegate
 from rushlight.distributed.groups import get_process_group_ranks, member
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
-from rushlight.distributed.work import Work
+from rushlight.distributed.work import Work, in_mode_of_caller
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
@@ -171,7 +171,7 @@ def irecv(
         check,
         ranks.timeout.total_seconds(),
         lambda: rank is None or ranks.is_alive(rank),
-        lambda: write_back([tensor], [flat]),
+        in_mode_of_caller(lambda: write_back([tensor], [flat])),
     )
     return ranks.mesh().receive(receipt)
 

@@ -190,6 +190,43 @@ def asynchronous(rank: int) -> None:
     assert dist.barrier(async_op=True).wait()
 
 
+def in_inference_mode(rank: int) -> None:
+    """Tensors of inference mode are filled by other threads, as they are and through copies."""
+    size = dist.get_world_size()
+    with torch.inference_mode():
+        for shape in (3, 2), (5000, 200):
+            ones = torch.ones(shape)
+            for x in ones.clone(), ones.t().contiguous().t():
+                dist.all_reduce(x, async_op=True).wait()
+                assert torch.equal(x, ones * size)
+                parts = [torch.empty_like(x) for _ in range(size)]
+                dist.all_gather(parts, ones * rank, async_op=True).wait()
+                assert all(torch.equal(part, ones * r) for r, part in enumerate(parts))
+                received = dist.irecv(x, (rank - 1) % size)
+                dist.isend(ones * rank, (rank + 1) % size).wait()
+                received.wait()
+                assert torch.equal(x, ones * ((rank - 1) % size))
+
+
+def sparse(rank: int) -> None:
+    """Each rank has elements at other places; the last has none."""
+    size = dist.get_world_size()
+    for shape, dims in ((size + 1,), 1), ((size, 3), 1), ((size, 3, 2), 2):
+        dense = torch.zeros(shape)
+        if rank < size - 1:
+            dense[rank] = rank + 1
+            dense[0] += 1
+        expected = dense.clone()
+        dist.all_reduce(expected)
+        mine, again = dense.to_sparse(dims), dense.to_sparse(dims)
+        assert dist.all_reduce(mine) is None
+        work = dist.all_reduce(again, async_op=True)
+        assert work.wait() and work.result() == [again]
+        for x in mine, again:
+            assert x.layout is torch.sparse_coo and torch.equal(x.to_dense(), expected)
+        raised(RuntimeError, dist.all_reduce, mine, ReduceOp.MAX)
+
+
 def messages(rank: int) -> None:
     size = dist.get_world_size()
     after, before = (rank + 1) % size, (rank - 1) % size
@@ -378,7 +415,11 @@ def methods(rank: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         done = dist.all_reduce_coalesced(xs, async_op=True).wait()
-    assert all(a is b for a, b in zip(done, xs, strict=True))
+        assert all(a is b for a, b in zip(done, xs, strict=True))
+        twice = [own()] * 2  # each is reduced once
+        dist.all_reduce_coalesced(twice)
+        assert twice[0].item() == total
+        raised(ValueError, dist.all_reduce_coalesced, [])
     assert [x.item() for x in xs] == [total] * 2
     assert group._get_backend(torch.device("cpu")).rank() == rank
     assert group._get_backend_name() == "gloo"
@@ -530,6 +571,8 @@ EVERYTHING = [
     every_dtype,
     uneven_parts,
     asynchronous,
+    in_inference_mode,
+    sparse,
     messages,
     objects,
     groups,

@@ -16,8 +16,8 @@ import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.grad_bucket import GradBucket, lay_out
+from rushlight.distributed.sparse_sum import sum_sparse
 from rushlight.futures import Future
-from rushlight.nn.parallel._sparse_sum import sum_sparse
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["DelayedReduction", "Reducer"]
@@ -321,12 +321,17 @@ class Reducer:
         with rl.no_grad():
             for bucket in self.buckets:
                 if bucket.is_sparse:
-                    param = bucket.params[0]
-                    param.grad = sum_sparse(param, param.grad, self.group, self.divisor)
+                    self.average_sparse(bucket.params[0])
                 elif bucket.pending is not None:
                     self.complete(bucket)
                     bucket.hand_out(self.as_views, self.is_used)
         self.rounds += 1
+
+    def average_sparse(self, param: Tensor) -> None:
+        """Averages a gradient that has one sparse dim; none stands for zeros."""
+        grad = rl.zeros_like(param).to_sparse(1) if param.grad is None else param.grad
+        divisor = self.divisor or dist.get_world_size(self.group)
+        param.grad = sum_sparse(grad / divisor, self.group)
 
     def complete(self, bucket: Bucket) -> None:
         pending, bucket.pending = bucket.pending, None
