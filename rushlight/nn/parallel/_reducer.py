@@ -16,6 +16,7 @@ import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.grad_bucket import GradBucket, lay_out
+from rushlight.distributed.optim.apply_optimizer_in_backward import put_off, step
 from rushlight.distributed.sparse_sum import sum_sparse
 from rushlight.futures import Future
 from rushlight.utils.hooks import RemovableHandle
@@ -133,6 +134,7 @@ class Reducer:
             for i, param in enumerate(params)
         ]
         weakref.finalize(self, _remove_all, self.handles).atexit = False
+        self.stepping = put_off(params)
 
     def arrange(self, order: Iterable[int]) -> None:
         """Makes the buckets for gradients that arrive in this order."""
@@ -325,6 +327,9 @@ class Reducer:
                 elif bucket.pending is not None:
                     self.complete(bucket)
                     bucket.hand_out(self.as_views, self.is_used)
+        for param in self.stepping:
+            if param.grad is not None:
+                step(param)
         self.rounds += 1
 
     def average_sparse(self, param: Tensor) -> None:
