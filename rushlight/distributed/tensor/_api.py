@@ -12,7 +12,6 @@ records how its gradient moves (_redistribute.py).
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -372,7 +371,7 @@ class DTensor(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has this rank's part, and what is known of the whole."""
-        placements = [(type(p).__name__, *dataclasses.astuple(p)) for p in self.placements]
+        placements = [(type(p).__name__, *vars(p).values()) for p in self.placements]
         mesh = self.device_mesh.__reduce__()[1]
         is_parameter = isinstance(self, Parameter)
         known = mesh, placements, tuple(self.shape), self.requires_grad, is_parameter

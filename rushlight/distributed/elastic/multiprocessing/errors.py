@@ -1,4 +1,4 @@
-"""How a process of a job tells its launcher why it failed.
+"""How a process of a job tells its launcher why it failed, and what the launcher makes of it.
 
 The launcher gives each process the name of a file, TORCHELASTIC_ERROR_FILE; record writes the
 traceback there, as JSON in the form that other launchers of PyTorch read too.
@@ -9,17 +9,105 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, ParamSpec, Self, TypeVar
+
+from rushlight._checkpoint.archive import replace_when_complete
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["ChildFailedError", "record"]
+__all__ = ["ChildFailedError", "ProcessFailure", "record"]
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+_NONE = "<N/A>"
+
+
+@dataclass
+class ProcessFailure:
+    """That a process of a job failed.
+
+    Args:
+        local_rank: its rank on its machine.
+        pid: its number in the system.
+        exitcode: its exit code, minus the signal's number if one ended it.
+        error_file: what record wrote; it need not exist.
+
+    Attributes:
+        error_file_data: what is in the file.
+        message: the error in one line, or the signal.
+        timestamp: when it failed, in seconds since 1970.
+
+    Raises:
+        ValueError: if the file has another form.
+
+    Example:
+        >>> from rushlight.distributed.elastic.multiprocessing.errors import ProcessFailure
+        >>> ProcessFailure(local_rank=0, pid=99, exitcode=-9, error_file="").message
+        'Signal 9 (SIGKILL) received by PID 99'
+    """
+
+    local_rank: int
+    pid: int
+    exitcode: int
+    error_file: str
+    error_file_data: dict[str, Any] = field(init=False)
+    message: str = field(init=False)
+    timestamp: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if os.path.isfile(self.error_file):
+            with open(self.error_file) as file:
+                self.error_file_data = json.load(file)
+            try:
+                message = self.error_file_data["message"]
+                facts = {"message": message, **self.error_file_data}
+                if isinstance(message, dict):
+                    facts = {"message": message["message"], **message["extraInfo"]}
+                self.message, self.timestamp = facts["message"], int(facts.get("timestamp", 0))
+            except (LookupError, TypeError, ValueError) as error:
+                raise ValueError(f"{self.error_file} does not tell an error: {error!r}.") from None
+            return
+        self.error_file = _NONE
+        self.error_file_data = {"message": _NONE}
+        self.timestamp = int(time.time())
+        self.message = (
+            f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
+            if self.exitcode < 0
+            else "Its output says more; its main function under @record would tell its traceback."
+        )
+
+    @property
+    def traceback(self) -> str:
+        """The traceback that the process left, or nothing."""
+        message = self.error_file_data["message"]
+        return message["extraInfo"].get("py_callstack", "") if isinstance(message, dict) else ""
+
+    def told(self) -> str:
+        """Returns it as text, from which `read` makes it on another machine."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Returns what `told` told."""
+        facts = json.loads(text)
+        own = {name: facts.pop(name) for name in ("local_rank", "pid", "exitcode")}
+        made = cls(**own, error_file="")
+        vars(made).update(facts)
+        return made
+
+    def signal_name(self) -> str:
+        """Returns the name of the signal that ended it, "<N/A>" if none did."""
+        return signal.Signals(-self.exitcode).name if self.exitcode < 0 else _NONE
+
+    def timestamp_isoformat(self) -> str:
+        """Returns when it failed, as text."""
+        return datetime.fromtimestamp(self.timestamp).isoformat(sep="_")
 
 
 class ChildFailedError(Exception):
@@ -27,18 +115,28 @@ class ChildFailedError(Exception):
 
     Args:
         name: of the program.
-        failures: the rank, exit code and traceback of each, the first one first.
+        failures: of each that failed, by rank.
     """
 
-    def __init__(self, name: str, failures: list[tuple[int, int, str]]) -> None:
-        rank, code, text = failures[0]
-        super().__init__(
-            f"{name} failed: rank {rank} ended first, with "
-            + (f"signal {-code}" if code < 0 else f"exit code {code}")
-            + (f":\n{text}" if text else ". Its output above says more.")
-        )
+    def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
         self.name = name
         self.failures = failures
+        super().__init__(self.format_msg())
+
+    def get_first_failure(self) -> tuple[int, ProcessFailure]:
+        """Returns the rank and the failure of the process that failed first."""
+        rank = min(self.failures, key=lambda rank: self.failures[rank].timestamp)
+        return rank, self.failures[rank]
+
+    def format_msg(self) -> str:
+        """Returns what the error says."""
+        rank, first = self.get_first_failure()
+        text = first.traceback
+        return (
+            f"{self.name} failed: rank {rank} ended first, with "
+            + (f"signal {-first.exitcode}" if first.exitcode < 0 else f"exit code {first.exitcode}")
+            + (f":\n{text}" if text else ". Its output above says more.")
+        )
 
 
 def record(fn: Callable[P, R]) -> Callable[P, R]:
@@ -71,15 +169,5 @@ def _write(error: Exception) -> None:
         "message": f"{type(error).__name__}: {error}",
         "extraInfo": {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))},
     }
-    with open(path, "w") as file:
-        json.dump({"message": message}, file)
-
-
-def read_error(path: str) -> str:
-    """Returns the traceback that a process left, or nothing."""
-    try:
-        with open(path) as file:
-            content: Any = json.load(file)
-        return content["message"]["extraInfo"]["py_callstack"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    with replace_when_complete(path) as file:
+        file.write(json.dumps({"message": message}).encode())
