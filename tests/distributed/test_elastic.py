@@ -278,3 +278,18 @@ def test_timers_begin_again_and_end() -> None:
     server.register_timers(requests[:1])
     server.clear_timers({os.getpid()})
     assert server.get_expired_timers(time.time() + 60) == {}
+
+
+class Helpless(timer.LocalTimerServer):
+    def _reap_worker(self, worker_id: Any) -> bool:
+        raise PermissionError
+
+
+def test_a_process_that_cannot_be_ended_is_left_alone() -> None:
+    queue = multiprocessing.Queue()
+    server = Helpless(queue, max_interval=0.1)
+    timer.LocalTimerClient(queue).acquire("a", 1)
+    while queue.empty():
+        time.sleep(0.01)
+    server._run_watchdog()
+    assert server.get_expired_timers(2) == {}

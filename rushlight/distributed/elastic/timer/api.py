@@ -123,7 +123,8 @@ class TimerServer(ABC):
                 if self._reap_worker(worker):
                     ended.add(worker)
             except Exception:
-                _log.exception("process %s cannot be ended", worker)
+                _log.exception("process %s cannot be ended, and is left alone", worker)
+                ended.add(worker)
         self.clear_timers(ended)
 
 

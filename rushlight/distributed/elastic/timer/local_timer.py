@@ -17,7 +17,7 @@ from rushlight.distributed.elastic.timer.api import (
     TimerServer,
 )
 
-__all__ = ["LocalTimerClient", "LocalTimerServer"]
+__all__ = ["LocalTimerClient", "LocalTimerServer", "MultiprocessingRequestQueue"]
 
 
 class LocalTimerClient(TimerClient):
@@ -37,7 +37,9 @@ class LocalTimerClient(TimerClient):
         self._mp_queue.put(TimerRequest(os.getpid(), scope_id, -1))
 
 
-class _Requests(RequestQueue):
+class MultiprocessingRequestQueue(RequestQueue):
+    """Requests that come through a queue of multiprocessing."""
+
     def __init__(self, queue: Queue[TimerRequest]) -> None:
         self._queue = queue
 
@@ -63,7 +65,7 @@ class LocalTimerServer(TimerServer):
     """
 
     def __init__(self, mp_queue: Any, max_interval: float = 60, daemon: bool = True) -> None:
-        super().__init__(_Requests(mp_queue), max_interval, daemon)
+        super().__init__(MultiprocessingRequestQueue(mp_queue), max_interval, daemon)
         self._timers: dict[tuple[Any, str], TimerRequest] = {}
 
     def register_timers(self, timer_requests: list[TimerRequest]) -> None:
