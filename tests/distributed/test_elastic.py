@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from multiprocessing.pool import ThreadPool
@@ -25,7 +26,12 @@ from rushlight.distributed.elastic.multiprocessing import (
     start_processes,
     to_map,
 )
-from rushlight.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from rushlight.distributed.elastic.multiprocessing.errors import (
+    ChildFailedError,
+    ErrorHandler,
+    ProcessFailure,
+    record,
+)
 from rushlight.distributed.elastic.utils import get_env_variable_or_raise, get_logger, macros
 from rushlight.distributed.elastic.utils.data import CyclingIterator, ElasticDistributedSampler
 from rushlight.distributed.elastic.utils.distributed import create_c10d_store, get_free_port
@@ -293,3 +299,36 @@ def test_a_process_that_cannot_be_ended_is_left_alone() -> None:
         time.sleep(0.01)
     server._run_watchdog()
     assert server.get_expired_timers(2) == {}
+
+
+def test_what_record_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert record(lambda: sys.exit(0))() is None
+    with pytest.raises(SystemExit):
+        record(lambda: sys.exit(3))()
+    own, inner = tmp_path / "own.json", tmp_path / "inner.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(inner))
+    with pytest.raises(KeyError):
+        record({}.__getitem__)("missing")
+    failure = ProcessFailure(0, 7, 3, str(inner))
+    assert failure.message == "KeyError: 'missing'"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(own))
+
+    def launch(failure: ProcessFailure) -> None:
+        raise ChildFailedError("program", {0: failure})
+
+    with pytest.raises(ChildFailedError):
+        record(launch)(failure)
+    told = json.loads(own.read_text())["message"]
+    assert told["message"] == failure.message and told["errorCode"] == 3
+    with pytest.raises(ChildFailedError):
+        record(launch)(ProcessFailure(0, 7, -9, ""))
+    assert "ChildFailedError: program failed: rank 0" in own.read_text()
+
+    class Keeper(ErrorHandler):
+        def record_exception(self, e: BaseException) -> None:
+            kept.append(e)
+
+    kept: list[BaseException] = []
+    with pytest.raises(ZeroDivisionError) as raised:
+        record(lambda: 1 / 0, error_handler=Keeper())()
+    assert kept == [raised.value]

@@ -21,16 +21,26 @@ from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from rushlight.distributed.elastic.multiprocessing.errors import ProcessFailure, record
-from rushlight.distributed.elastic.multiprocessing.logs import LogsDest, LogsSpecs, Std, Tail
+from rushlight.distributed.elastic.multiprocessing.logs import (
+    DefaultLogsSpecs,
+    LogsDest,
+    LogsSpecs,
+    Std,
+    Tail,
+)
 from rushlight.multiprocessing import get_context
 
 __all__ = [
+    "DefaultLogsSpecs",
     "FunctionProcess",
+    "LogsDest",
+    "LogsSpecs",
     "MultiprocessContext",
     "PContext",
     "Process",
     "RunProcsResult",
     "SignalException",
+    "Std",
     "SubprocessContext",
     "result_of",
     "start_processes",

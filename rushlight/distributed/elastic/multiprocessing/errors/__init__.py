@@ -6,6 +6,8 @@ traceback there, as JSON in the form that other launchers of PyTorch read too.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import functools
 import json
 import os
@@ -22,7 +24,7 @@ from rushlight._checkpoint.archive import replace_when_complete
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["ChildFailedError", "ProcessFailure", "record"]
+__all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "record"]
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 _NONE = "<N/A>"
@@ -139,8 +141,49 @@ class ChildFailedError(Exception):
         )
 
 
-def record(fn: Callable[P, R]) -> Callable[P, R]:
+class ErrorHandler:
+    """What record does with an exception; a class of your own may tell it to others too."""
+
+    def initialize(self) -> None:
+        """Is called before the function; here it has signals like SIGSEGV print tracebacks."""
+        with contextlib.suppress(Exception):  # where outputs are no files
+            faulthandler.enable(all_threads=True)
+
+    def record_exception(self, e: BaseException) -> None:
+        """Writes an exception to the file that the launcher reads, if there is one."""
+        text = "".join(traceback.format_exception(e))
+        facts = {"py_callstack": text, "timestamp": str(int(time.time()))}
+        self._write({"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": facts}})
+
+    def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
+        """Writes what a process of this process has written, for the launcher of this one.
+
+        Args:
+            rootcause_error_file: what that one has written.
+            error_code: its exit code, 0 to say none.
+        """
+        with open(rootcause_error_file) as file:
+            told = json.load(file)
+        if error_code and isinstance(told.get("message"), dict):
+            told["message"]["errorCode"] = error_code
+        self._write(told)
+
+    def _write(self, told: dict[str, Any]) -> None:
+        path = os.environ.get(ERROR_FILE)
+        if path:
+            with replace_when_complete(path) as file:
+                file.write(json.dumps(told).encode())
+
+
+def record(fn: Callable[P, R], error_handler: ErrorHandler | None = None) -> Callable[P, R | None]:
     """Has the launcher print the traceback of what a function raises, for the main function.
+
+    Args:
+        fn: the function. Where it starts processes itself, what is told is why those failed.
+        error_handler: what is done with an exception; see ErrorHandler.
+
+    Returns:
+        The function; sys.exit(0) in it returns None.
 
     Example:
         >>> @torch.distributed.elastic.multiprocessing.errors.record
@@ -149,25 +192,26 @@ def record(fn: Callable[P, R]) -> Callable[P, R]:
         >>> main()
         'done'
     """
+    handler = ErrorHandler() if error_handler is None else error_handler
 
     @functools.wraps(fn)
-    def recording(*args: P.args, **kwargs: P.kwargs) -> R:
+    def recording(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        handler.initialize()
         try:
             return fn(*args, **kwargs)
+        except SystemExit as end:
+            if end.code == 0:
+                return None
+            raise
+        except ChildFailedError as error:
+            _, first = error.get_first_failure()
+            if first.error_file != _NONE:
+                handler.dump_error_file(first.error_file, first.exitcode)
+            else:
+                handler.record_exception(error)
+            raise
         except Exception as error:
-            _write(error)
+            handler.record_exception(error)
             raise
 
     return recording
-
-
-def _write(error: Exception) -> None:
-    path = os.environ.get(ERROR_FILE)
-    if not path:
-        return
-    message = {
-        "message": f"{type(error).__name__}: {error}",
-        "extraInfo": {"py_callstack": traceback.format_exc(), "timestamp": str(int(time.time()))},
-    }
-    with replace_when_complete(path) as file:
-        file.write(json.dumps({"message": message}).encode())
