@@ -396,7 +396,8 @@ def test_the_classes_of_distributed_are_found_where_they_are_native(tmp_path: Pa
         assert torch._C._distributed_c10d.Store is dist.Store and ReduceOp is dist.ReduceOp
         dist.init_process_group("fake", rank=0, world_size=2)
         group = dist.group.WORLD
-        print(isinstance(group, FakeProcessGroup), _resolve_process_group(group.group_name) is group)
+        same = _resolve_process_group(group.group_name)
+        print(isinstance(group, FakeProcessGroup), same is group)
         """,
     )
     assert done.stdout == "True True\n", done.stderr

@@ -76,7 +76,7 @@ class ProcessFailure:
                 raise ValueError(f"{self.error_file} does not tell an error: {error!r}.") from None
             return
         self.error_file = _NONE
-        self.error_file_data = {"message": _NONE}
+        self.error_file_data = {"message": "<NONE>"}
         self.timestamp = int(time.time())
         self.message = (
             f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
