@@ -239,7 +239,7 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="meta"):
         dist.all_reduce(torch.empty(2, device="meta"))
     with pytest.raises(TypeError, match="sparse"):
-        dist.all_reduce(torch.eye(2).to_sparse())
+        dist.broadcast(torch.eye(2).to_sparse(), 0)
     with pytest.raises(RuntimeError, match="rank 1 does not exist"):
         dist.broadcast(x, 1)
     with pytest.raises(ValueError, match="Must specify"):
