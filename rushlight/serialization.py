@@ -53,6 +53,7 @@ MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | device | str | dict[str, 
 
 # Full name -> function or class that files may name, because the user said so.
 _safe_globals: dict[str, Any] = {}
+_own_globals: dict[str, Any] = {}  # of packages of ours, once they are imported
 # (priority, name of a storage's location or None, storage there or None), in calling order
 _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = []
 _skips_data = False
@@ -167,7 +168,7 @@ def load(
     texts = {name: pickle_load_args[name] for name in _TEXTS & pickle_load_args.keys()}
     options = ReadOptions(mmap, is_shared, order, _skips_data, **texts)
     more = weights_only is False
-    rest = (map_location, options, _safe_globals, _restore, more)
+    rest = (map_location, options, _own_globals | _safe_globals, _restore, more)
     if isinstance(f, str | os.PathLike):
         with open(f, "r+b" if is_shared else "rb") as file:
             return read_checkpoint(file, os.fspath(f), *rest)
@@ -199,7 +200,7 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
     else:
         f.seek(0)
         names = names_in_checkpoint(f, "the file")
-    return sorted(names - GLOBALS.keys() - _safe_globals.keys())
+    return sorted(names - GLOBALS.keys() - _own_globals.keys() - _safe_globals.keys())
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:

@@ -385,6 +385,24 @@ def test_the_parts_of_the_native_module_can_be_imported(tmp_path: Path) -> None:
     ), done.stderr
 
 
+def test_the_classes_of_distributed_are_found_where_they_are_native(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+        import torch.distributed as dist
+        from torch._C._distributed_c10d import FakeProcessGroup, ReduceOp, _resolve_process_group
+
+        assert torch._C._distributed_c10d.Store is dist.Store and ReduceOp is dist.ReduceOp
+        dist.init_process_group("fake", rank=0, world_size=2)
+        group = dist.group.WORLD
+        same = _resolve_process_group(group.group_name)
+        print(isinstance(group, FakeProcessGroup), same is group)
+        """,
+    )
+    assert done.stdout == "True True\n", done.stderr
+
+
 def test_the_insides_that_transformers_imports_are_there(tmp_path: Path) -> None:
     done = run(
         tmp_path,

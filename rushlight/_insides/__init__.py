@@ -6,7 +6,7 @@ rushlight.as_torch makes these names of torch._C. Each is a thin call of what is
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import PyTorchFileReader, PyTorchFileWriter, layout, qscheme
+from rushlight import PyTorchFileReader, PyTorchFileWriter, _later, layout, qscheme
 from rushlight._insides import _cpu, _functorch, _nn
 from rushlight._storage import memory_of
 from rushlight._tag import Tag
@@ -43,6 +43,7 @@ __all__ = [
     "qscheme",
 ]
 
+__getattr__ = _later.imports(__name__, ("_distributed_c10d",))
 
 # What a PyTorch was built for.
 _has_cuda = True

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rushlight.distributed.groups import *  # noqa: F403
     from rushlight.distributed.groups import _rank_not_in_group as _rank_not_in_group
     from rushlight.distributed.objects import *  # noqa: F403
+    from rushlight.distributed.own_groups import ProcessGroupGloo as ProcessGroupGloo
     from rushlight.distributed.point_to_point import *  # noqa: F403
     from rushlight.distributed.process_group import *  # noqa: F403
     from rushlight.distributed.reduction import ReduceOp as ReduceOp
@@ -44,6 +45,7 @@ register_rendezvous_handler = _register
 # Where names are looked for, in this order.
 _HOMES = (
     "groups",
+    "own_groups",
     "reduction",
     "backend",
     "errors",

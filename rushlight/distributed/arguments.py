@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.flat_collectives import Way
-from rushlight.distributed.groups import default_group, get_group_rank
+from rushlight.distributed.groups import GroupMember, get_group_rank
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.work import Work
@@ -122,7 +122,7 @@ def group_rank(
     if in_group is None:
         if rank is None:
             raise ValueError(f"Must specify {name} or group_rank")
-        if group is default_group() and not 0 <= rank < group.size():
+        if group is GroupMember.WORLD and not 0 <= rank < group.size():
             raise RuntimeError(
                 f"rank {rank} does not exist. Ranks go from 0 to {group.size() - 1}, one less than "
                 "the number of processes."

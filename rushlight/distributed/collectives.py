@@ -34,7 +34,7 @@ from rushlight.distributed.groups import member
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.store import seconds_of
-from rushlight.distributed.work import Work
+from rushlight.distributed.work import Work, in_mode_of_caller
 
 __all__ = [
     "all_gather_coalesced",
@@ -133,8 +133,9 @@ def all_reduce(
     Every rank gets the same result, bit by bit.
 
     Args:
-        tensor: of the same dtype and number of elements everywhere.
-        op: what is computed.
+        tensor: of the same dtype and number of elements everywhere. Sparse ones (COO) must have the
+            same shape, and may have elements at other places.
+        op: what is computed; sparse tensors can only be added.
         group: the ranks that take part; all by default.
         async_op: whether to return the work at once.
 
@@ -144,6 +145,7 @@ def all_reduce(
     Raises:
         DistError: if a rank does not come in time, ended, or called something else.
         ValueError: for complex tensors and an op that needs an order or bits.
+        RuntimeError: for sparse tensors and another op.
 
     Example:
         >>> store = torch.distributed.HashStore()
@@ -155,6 +157,8 @@ def all_reduce(
         >>> torch.distributed.destroy_process_group()
     """
     ranks = member(group, "all_reduce")
+    if isinstance(tensor, Tensor) and tensor.layout is rl.sparse_coo:
+        return None if ranks is None else _sum_sparse(tensor, op, ranks, async_op)
     check_tensor(tensor, "tensor")
     if ranks is None:
         return None
@@ -171,6 +175,24 @@ def all_reduce(
         async_op,
         op=checked_op(op),
     )
+
+
+def _sum_sparse(tensor: Tensor, op: ReduceOp, ranks: ProcessGroup, async_op: bool) -> Work | None:
+    """all_reduce of a sparse tensor, whose work is done when it returns."""
+    from rushlight.distributed.sparse_sum import sum_sparse
+
+    if checked_op(op) is not ReduceOp.SUM:
+        raise RuntimeError(
+            f"all_reduce: unsupported reduction operation {op!r} for a sparse tensor, which can "
+            "only be added. Use ReduceOp.SUM, or tensor.to_dense()."
+        )
+    with rl.no_grad():
+        tensor.copy_(sum_sparse(tensor, ranks))
+    if not async_op:
+        return None
+    work = Work([tensor])
+    work.set_result([tensor])
+    return work
 
 
 def reduce(
@@ -231,13 +253,33 @@ def all_reduce_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Reduces several tensors of one dtype as all_reduce does."""
+    """Reduces several tensors of one dtype as all_reduce does, together.
+
+    Returns:
+        The future of all of them if async_op, else None.
+
+    Raises:
+        ValueError: if there are none.
+    """
     _deprecated("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     check_tensors(tensors, "tensor")
     check_dtypes("all_reduce_coalesced", *tensors)
-    works = [all_reduce(tensor, op, group, async_op) for tensor in tensors]
-    return works[-1] if works else None
+    if not tensors:
+        raise ValueError("all_reduce_coalesced: requires non-empty tensor list.")
+    whole = rl.cat([tensor.detach().flatten() for tensor in tensors])
+    work = all_reduce(whole, op, group, async_op)
+
+    def hand_out(_: Any = None) -> list[Tensor]:
+        parts = whole.split([tensor.numel() for tensor in tensors])
+        for tensor, part in zip(tensors, parts, strict=True):
+            tensor.detach().copy_(part.view_as(tensor))
+        return tensors
+
+    if work is not None:
+        return work.then(in_mode_of_caller(hand_out))
+    hand_out()
+    return None
 
 
 def all_gather_coalesced(

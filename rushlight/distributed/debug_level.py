@@ -44,12 +44,12 @@ def set_debug_level_from_env() -> None:
     """Sets the level to what TORCH_DISTRIBUTED_DEBUG says.
 
     Raises:
-        RuntimeError: unless it is OFF, INFO or DETAIL.
+        ValueError: unless it is OFF, INFO or DETAIL.
     """
     name = os.environ.get(_VARIABLE) or "OFF"
     if name.upper() not in DebugLevel.__members__:
         names = ", ".join(DebugLevel.__members__)
-        raise RuntimeError(f"{_VARIABLE} is {name!r}. It must be one of {names}.")
+        raise ValueError(f"{_VARIABLE} is {name!r}. It must be one of {names}.")
     set_debug_level(DebugLevel[name.upper()])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from rushlight.distributed.process_group import ProcessGroup
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
 _entered: list[DeviceMesh] = []  # by with blocks, the innermost last
+_existing: weakref.WeakValueDictionary[tuple[object, ...], DeviceMesh]
+_existing = weakref.WeakValueDictionary()  # by what makes them equal
 
 
 def current_mesh() -> DeviceMesh | None:
@@ -74,6 +77,7 @@ class DeviceMesh:
             raise RuntimeError(f"DeviceMesh cannot have duplicate values: {ranks.tolist()}")
         self._set(device_type, ranks, mesh_dim_names)
         self._groups = [self._group_along(dim) for dim in range(self.ndim)]
+        _existing[self._key()] = self
 
     def _set(
         self,
@@ -88,8 +92,8 @@ class DeviceMesh:
         self._root = self if root is None else root
         self._flattened: dict[str, DeviceMesh] = {}
         self._joined: tuple[str, ...] = ()  # the dims that were made one, in a flattened mesh
-        self._groups: list[ProcessGroup] = []
-        places = (ranks == get_rank()).nonzero().tolist()
+        self._groups: list[ProcessGroup] | None = None  # until it is asked for
+        places = (ranks == get_rank()).nonzero().tolist() if is_initialized() else []
         self._place = tuple(places[0]) if places else None
 
     def _group_along(self, dim: int) -> Any:
@@ -110,6 +114,7 @@ class DeviceMesh:
         made = cls.__new__(cls)
         made._set(root.device_type, ranks, names, root)
         made._groups = groups
+        _existing[made._key()] = made
         return made
 
     @staticmethod
@@ -151,6 +156,7 @@ class DeviceMesh:
         made = DeviceMesh.__new__(DeviceMesh)
         made._set(device_type, array, mesh_dim_names)
         made._groups = groups
+        _existing[made._key()] = made
         return made
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
@@ -225,10 +231,12 @@ class DeviceMesh:
             if mesh_dim not in (self.mesh_dim_names or ()):
                 raise KeyError(f"Mesh dimension '{mesh_dim}' does not exist: {self}")
             mesh_dim = (self.mesh_dim_names or ()).index(mesh_dim)
-        return self._groups[mesh_dim or 0]
+        return self.get_all_groups()[mesh_dim or 0]
 
     def get_all_groups(self) -> list[ProcessGroup]:
         """Returns the groups along all dims."""
+        if self._groups is None:  # it was unpickled; the other ranks do the same
+            self._groups = [self._group_along(dim) for dim in range(self.ndim)]
         return list(self._groups)
 
     def size(self, mesh_dim: int | None = None) -> int:
@@ -279,6 +287,9 @@ class DeviceMesh:
             self.mesh_dim_names,
         )
 
+    def __reduce__(self) -> Any:
+        return unpickled_mesh, (self.device_type, self.mesh.tolist(), self.mesh_dim_names)
+
     def __repr__(self) -> str:
         names = self.mesh_dim_names
         sizes = (
@@ -290,6 +301,18 @@ class DeviceMesh:
         if os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL":
             text += f", Mesh: {self.mesh.tolist()}"
         return text + ")"
+
+
+def unpickled_mesh(device_type: str, ranks: list[Any], names: tuple[str, ...] | None) -> DeviceMesh:
+    """Returns the mesh that exists, or one without groups yet: it may be read outside of any job.
+
+    Args:
+        device_type, names: as for DeviceMesh.
+        ranks: as nested lists.
+    """
+    made = DeviceMesh.__new__(DeviceMesh)
+    made._set(device_type, rl.tensor(ranks, dtype=rl.int32, device="cpu"), names)
+    return _existing.setdefault(made._key(), made)
 
 
 def init_device_mesh(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, get_origin
 
 from rushlight import Tensor
 from rushlight._copying import is_dense
+from rushlight.futures import Future
 
 __all__ = ["GradBucket"]
 
@@ -61,3 +64,29 @@ class GradBucket:
     def set_buffer(self, buffer: Tensor) -> None:
         """Replaces the gradients."""
         self._buffer = buffer
+
+
+def check_hook(hook: Callable[..., Any]) -> None:
+    """Sees that a communication hook can be called, and that its annotations, if any, are right.
+
+    Raises:
+        TypeError: if it cannot be called.
+        ValueError: if it says that it takes no GradBucket, or returns no Future.
+    """
+    if not callable(hook):
+        raise TypeError("Communication hook must be callable.")
+    try:
+        signature = inspect.signature(hook, eval_str=True)
+    except (ValueError, TypeError, NameError, AttributeError):
+        return  # it has none that can be read here
+    empty = inspect.Signature.empty
+    bucket = signature.parameters.get("bucket")
+    for name, found, kind, kind_name in (
+        ("bucket", bucket.annotation if bucket else empty, GradBucket, "dist.GradBucket"),
+        ("return", signature.return_annotation, Future, "torch.futures.Future"),
+    ):
+        found = get_origin(found) or found
+        if found not in (empty, kind, Any):
+            raise ValueError(
+                f"Communication hook: {name} annotation should be {kind_name}, not {found!r}."
+            )

@@ -149,6 +149,13 @@ class GroupCalls:
     def _allgather_base(self: Any, output: Tensor, input: Tensor, opts: Any = None) -> Any:
         return dist.all_gather_single(output, input, self, True)
 
+    def allgather_into_tensor_coalesced(
+        self: Any, output_tensors: list[Tensor], input_tensors: list[Tensor], opts: Any = None
+    ) -> Any:
+        """Begins all_gather_into_tensor of several tensors, and returns the work of the last."""
+        pairs = zip(output_tensors, input_tensors, strict=True)
+        return [self._allgather_base(output, input, opts) for output, input in pairs][-1]
+
     def gather(self: Any, output_tensors: Any, input_tensors: Any, opts: Any = 0) -> Any:
         """Begins gather; only the root has output_tensors."""
         outputs = _list(output_tensors) or None
@@ -170,6 +177,16 @@ class GroupCalls:
         self: Any, output: Tensor, input: Tensor, opts: Any = ReduceOp.SUM
     ) -> Any:
         return dist.reduce_scatter_single(output, input, _op(opts), self, True)
+
+    def reduce_scatter_tensor_coalesced(
+        self: Any,
+        output_tensors: list[Tensor],
+        input_tensors: list[Tensor],
+        opts: Any = ReduceOp.SUM,
+    ) -> Any:
+        """Begins reduce_scatter_tensor of several tensors, and returns the work of the last."""
+        pairs = zip(output_tensors, input_tensors, strict=True)
+        return [self._reduce_scatter_base(output, input, opts) for output, input in pairs][-1]
 
     def alltoall(
         self: Any, output_tensors: list[Tensor], input_tensors: list[Tensor], opts: Any = None

@@ -17,7 +17,6 @@ from rushlight.distributed.backend import (
     _Plugin,
 )
 from rushlight.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
-from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
 from rushlight.distributed.store import HashStore, PrefixStore, Store, seconds_of
@@ -215,7 +214,7 @@ def _made(
         ranks=ranks,
         group_name=name,
         group_desc=desc or "undefined",
-        make_way=_wire,
+        mesh=mesh,
         backend=config,
         device=gpu,
     )
@@ -256,13 +255,6 @@ def mesh() -> Mesh:
         assert _state.store is not None
         _state.mesh = Mesh(_state.store, *_state.place)
     return _state.mesh
-
-
-def _wire(group: ProcessGroup) -> Way:
-    from rushlight.distributed.wire import Wire
-
-    seconds = group.timeout.total_seconds()
-    return Wire(mesh(), group.ranks, group.rank(), group.group_name, seconds)
 
 
 _hook_before = None
@@ -462,13 +454,14 @@ def new_group(
         timeout: how long a rank waits for another; the job's by default.
         backend: as for init_process_group; the job's by default.
         pg_options: as for init_process_group.
-        use_local_synchronization: ignored; in PyTorch the others must call it too without this.
+        use_local_synchronization: whether those outside get None. In PyTorch they must all call it
+            too without this.
         group_desc: what the group is for.
         device_id: as for init_process_group.
         sort_ranks: whether rank 0 of the group is the smallest of `ranks`, else it is the first.
 
     Returns:
-        The group, or GroupMember.NON_GROUP_MEMBER to those outside.
+        The group; to those outside GroupMember.NON_GROUP_MEMBER, or None.
 
     Raises:
         ValueError: if ranks are named twice.
@@ -494,6 +487,6 @@ def new_group(
                 f"new_group: rank {rank} does not exist. Ranks go from 0 to {whole.size() - 1}."
             )
     if whole.rank() not in members:
-        return GroupMember.NON_GROUP_MEMBER
+        return None if use_local_synchronization else GroupMember.NON_GROUP_MEMBER
     rank = members.index(whole.rank())
     return _made(members, rank, timeout, group_desc, config, device_id, pg_options)

@@ -17,9 +17,9 @@ from rushlight.distributed.arguments import (
 from rushlight.distributed.calls import DTYPE_NUMBERS, DTYPES
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.group_calls import delegate
-from rushlight.distributed.groups import get_process_group_ranks, member, mesh
+from rushlight.distributed.groups import get_process_group_ranks, member
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
-from rushlight.distributed.work import Work
+from rushlight.distributed.work import Work, in_mode_of_caller
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
@@ -60,7 +60,7 @@ def send(
     if _queued("send", tensor, ranks, rank, False):
         return
     operation = _sending(tensor, ranks, rank, tag)
-    sender = mesh().sender(ranks.ranks[rank])
+    sender = ranks.mesh().sender(ranks.place(rank))
     if sender.is_idle():
         operation()
     else:
@@ -89,7 +89,7 @@ def isend(
     if queued := _queued("send", tensor, ranks, rank, True):
         return queued[0]
     operation = _sending(tensor, ranks, rank, tag)
-    return mesh().sender(ranks.ranks[rank]).put(operation, [tensor])
+    return ranks.mesh().sender(ranks.place(rank)).put(operation, [tensor])
 
 
 def recv(
@@ -159,30 +159,32 @@ def irecv(
         if dtype is not tensor.dtype or size != flat.nbytes:
             raise DistBackendError(
                 f"recv: rank {sender} sent {size // dtype.itemsize} elements of {dtype}, but rank "
-                f"{mesh().rank} receives {flat.numel()} of {tensor.dtype}. They must be the same."
+                f"{ranks.place(ranks.rank())} receives {flat.numel()} of {tensor.dtype}. They must "
+                "be the same."
             )
 
     receipt = Receipt(
         flat,
-        None if rank is None else ranks.ranks[rank],
+        None if rank is None else ranks.place(rank),
         channel_of(ranks.group_name, "messages"),
         tag,
         check,
         ranks.timeout.total_seconds(),
         lambda: rank is None or ranks.is_alive(rank),
-        lambda: write_back([tensor], [flat]),
+        in_mode_of_caller(lambda: write_back([tensor], [flat])),
     )
-    return mesh().receive(receipt)
+    return ranks.mesh().receive(receipt)
 
 
-def _sending(tensor: Tensor, ranks: ProcessGroup, rank: int, tag: int) -> Callable[[], None]:
+def _sending(tensor: Tensor, ranks: BuiltinGroup, rank: int, tag: int) -> Callable[[], None]:
     """The operation that sends a tensor."""
     from rushlight.distributed.mesh import channel_of
 
     channel = channel_of(ranks.group_name, "messages")
     note = bytes([DTYPE_NUMBERS[tensor.dtype]])
     seconds = ranks.timeout.total_seconds()
-    return lambda: mesh().send(ranks.ranks[rank], channel, tag, note, flat_of(tensor), seconds)
+    place = ranks.place(rank)
+    return lambda: ranks.mesh().send(place, channel, tag, note, flat_of(tensor), seconds)
 
 
 def _queued(

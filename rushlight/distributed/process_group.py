@@ -35,9 +35,10 @@ from rushlight.distributed.work import Work, Worker
 
 if TYPE_CHECKING:
     from rushlight.distributed.coalescing import Coalescing
+    from rushlight.distributed.mesh import Mesh
     from rushlight.distributed.nccl import Cliques
 
-__all__ = ["BuiltinGroup", "ProcessGroup", "ProcessGroupGloo"]
+__all__ = ["BuiltinGroup", "ProcessGroup"]
 
 _TRANSPORT = "RUSHLIGHT_TRANSPORT"  # of the environment: "shared_memory", "tcp", or what fits
 
@@ -86,6 +87,19 @@ class ProcessGroup(GroupCalls):
         """Returns the name of the backend, for a class of your own to define."""
         return Backend.UNDEFINED
 
+    def _get_backend_name(self) -> str:
+        return self.name()
+
+    def _get_backend(self, device: rl.device) -> ProcessGroup:
+        """The group itself, which does what is asked for on all devices that it has a backend for.
+
+        Raises:
+            RuntimeError: for another type of device.
+        """
+        if device.type not in self.backend.get_device_backend_map():
+            raise RuntimeError(f"No backend type associated with device type {device.type}")
+        return self
+
     @property
     def timeout(self) -> timedelta:
         """How long a rank waits for another."""
@@ -114,7 +128,7 @@ class BuiltinGroup(ProcessGroup):
         ranks: the ranks in the job, by rank in the group; 0, 1, ... by default.
         group_name: the same in all its processes, and unique in the job.
         group_desc: what it is for.
-        make_way: makes the way between its ranks when they cannot share memory.
+        mesh: gives the connections of the job, when they are needed.
         backend: of each type of device.
         device: the number of the GPU that is bound to it; None for whichever is used.
     """
@@ -129,7 +143,7 @@ class BuiltinGroup(ProcessGroup):
         ranks: Sequence[int] | None = None,
         group_name: str = "",
         group_desc: str = "undefined",
-        make_way: Callable[[ProcessGroup], Way],
+        mesh: Callable[[], Mesh],
         backend: BackendConfig,
         device: int | None = None,
     ) -> None:
@@ -147,7 +161,8 @@ class BuiltinGroup(ProcessGroup):
         self._worker = Worker()
         self._order = threading.Lock()
         store.set_timeout(timeout)
-        self.way = self._shared_memory() or make_way(self)
+        self.mesh = mesh
+        self.way: Way = self._shared_memory() or self._wire()
         _groups.add(self)
 
     def getBackendName(self) -> str:
@@ -202,6 +217,17 @@ class BuiltinGroup(ProcessGroup):
                 "different machines, in different containers or as different users. Leave it unset."
             )
         return arena
+
+    def _wire(self) -> Way:
+        """The way over the connections of the job."""
+        from rushlight.distributed.wire import Wire
+
+        places = [self.place(rank) for rank in range(self._size)]
+        return Wire(self.mesh(), places, self._rank, self.group_name, self._timeout)
+
+    def place(self, rank: int) -> int:
+        """Returns the number that a rank of the group has in the mesh, that of the job."""
+        return self.ranks[rank]
 
     def collective(
         self,
@@ -304,10 +330,6 @@ class BuiltinGroup(ProcessGroup):
             cliques.abort()
         self.way.give_up("the group was aborted")
         self.shutdown()
-
-
-class ProcessGroupGloo(BuiltinGroup):
-    """The group of PyTorch's name; there is one kind here."""
 
 
 def _at_exit() -> None:

@@ -21,26 +21,17 @@ import threading
 import time
 import uuid
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
+from rushlight.distributed.elastic.multiprocessing.api import Process
 from rushlight.distributed.elastic.multiprocessing.errors import (
     ERROR_FILE,
     ChildFailedError,
-    read_error,
+    ProcessFailure,
 )
 from rushlight.distributed.errors import DistError
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
-
-
-class Process(Protocol):
-    """What a job needs of a process; those of subprocess are like that."""
-
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> Any: ...
-    def terminate(self) -> None: ...
-    def kill(self) -> None: ...
-
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
@@ -223,18 +214,19 @@ class Job:
     def _program(self) -> str:
         return self._args.training_script
 
-    def _attempt(self, attempt: int) -> list[tuple[int, int, str]]:
-        """Starts all processes and waits for them; the failures, the first one first."""
+    def _attempt(self, attempt: int) -> dict[int, ProcessFailure]:
+        """Starts all processes and waits for them; the failures by rank, the first one first."""
         first = self._node * self._local_size
         for local_rank in range(self._local_size):
             self._running[first + local_rank] = self._start(local_rank, attempt)
-        failures: list[tuple[int, int, str]] = []
+        failures: dict[int, ProcessFailure] = {}
         while not failures and (self._running or not self._all_machines_ended(attempt)):
             time.sleep(self._args.monitor_interval)
             failures = self._failures(attempt) or self._failure_elsewhere(attempt)
         if failures:
             if self._nodes > 1:
-                self._store.set(f"failed/{attempt}", "\n".join(map(str, failures[0])))
+                rank, failure = next(iter(failures.items()))
+                self._store.set(f"failed/{attempt}", f"{rank}\n{failure.told()}")
             self._end(list(self._running.values()))
             self._running.clear()
         return failures
@@ -271,25 +263,30 @@ class Job:
         self._store.set(f"ended/{attempt}/{self._node}", b"")
         return self._store.check([f"ended/{attempt}/{node}" for node in range(self._nodes)])
 
-    def _failure_elsewhere(self, attempt: int) -> list[tuple[int, int, str]]:
+    def _failure_elsewhere(self, attempt: int) -> dict[int, ProcessFailure]:
         if self._nodes == 1 or not self._store.check([f"failed/{attempt}"]):
-            return []
-        rank, code, text = self._store.get(f"failed/{attempt}").decode().split("\n", 2)
-        return [(int(rank), int(code), text)]
+            return {}
+        rank, text = self._store.get(f"failed/{attempt}").decode().split("\n", 1)
+        return {int(rank): ProcessFailure.read(text)}
 
-    def _failures(self, attempt: int) -> list[tuple[int, int, str]]:
+    def _failures(self, attempt: int) -> dict[int, ProcessFailure]:
         """Those that have ended badly. Those that ended well are not looked at again."""
-        failures = []
+        failures: list[tuple[int, ProcessFailure]] = []
         for rank, process in list(self._running.items()):
             code = process.poll()
             if code is None:
                 continue
             del self._running[rank]
             if code:
-                failures.append((rank, code, read_error(self._error_file(rank, attempt))))
+                local_rank = rank - self._node * self._local_size
+                file = self._error_file(rank, attempt)
+                failures.append((rank, ProcessFailure(local_rank, process.pid or 0, code, file)))
         # Who failed because another did often ends within the same look: the one that knows
         # a reason of its own is the first.
-        return sorted(failures, key=lambda failure: "DistNetworkError" in failure[2])
+        failures.sort(key=lambda item: "DistNetworkError" in item[1].message)
+        for _, first in failures[:1]:
+            first.timestamp = min(failure.timestamp for _, failure in failures)
+        return dict(failures)
 
     def _output_files(self, local_rank: int, attempt: int) -> dict[str, str]:
         """Where the outputs of a process go that --redirects or --tee names."""

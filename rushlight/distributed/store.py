@@ -381,6 +381,12 @@ class PrefixStore(Store):
         return self._store
 
     @property
+    def _underlying_non_prefix_store(self) -> Store:
+        """The store that holds the keys, of prefixes within prefixes; programs use this name."""
+        store = self._store
+        return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+
+    @property
     def timeout(self) -> timedelta:
         return self._store.timeout
 

@@ -35,7 +35,7 @@ class Wire:
 
     Args:
         mesh: the connections of the job.
-        ranks: the group's ranks in the job.
+        ranks: the numbers of the group's ranks in the mesh.
         rank: of this process in the group.
         group_name: the same for all of them.
         timeout: seconds that connecting may take.

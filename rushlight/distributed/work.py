@@ -6,13 +6,18 @@ import queue
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from typing import ParamSpec, TypeVar
 
+import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.store import seconds_of
 from rushlight.futures import Future
 
-__all__ = ["Work", "Worker"]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+__all__ = ["Work", "Worker", "in_mode_of_caller"]
 
 
 class Work(Future):
@@ -90,6 +95,16 @@ class Work(Future):
 _Work = Work  # the name that backends of programs know it by
 
 
+def in_mode_of_caller(operation: Callable[P, R]) -> Callable[P, R]:
+    """Returns an operation for another thread, where it is in inference mode if this one is now.
+
+    Only there tensors can be written to that were made in it.
+    """
+    if not rl.is_inference_mode_enabled():
+        return operation
+    return rl.inference_mode()(operation)
+
+
 class Worker:
     """Runs what it is given one after the other, in a thread that starts when it is needed."""
 
@@ -101,7 +116,7 @@ class Worker:
     def put(self, operation: Callable[[], None], results: list[Tensor]) -> Work:
         """Returns the work of running an operation after those that were put before."""
         work = self._last = Work(results)
-        self._tasks.put((work, operation))
+        self._tasks.put((work, in_mode_of_caller(operation)))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="collectives", daemon=True)
             self._thread.start()

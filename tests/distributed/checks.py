@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -189,6 +190,43 @@ def asynchronous(rank: int) -> None:
     assert dist.barrier(async_op=True).wait()
 
 
+def in_inference_mode(rank: int) -> None:
+    """Tensors of inference mode are filled by other threads, as they are and through copies."""
+    size = dist.get_world_size()
+    with torch.inference_mode():
+        for shape in (3, 2), (5000, 200):
+            ones = torch.ones(shape)
+            for x in ones.clone(), ones.t().contiguous().t():
+                dist.all_reduce(x, async_op=True).wait()
+                assert torch.equal(x, ones * size)
+                parts = [torch.empty_like(x) for _ in range(size)]
+                dist.all_gather(parts, ones * rank, async_op=True).wait()
+                assert all(torch.equal(part, ones * r) for r, part in enumerate(parts))
+                received = dist.irecv(x, (rank - 1) % size)
+                dist.isend(ones * rank, (rank + 1) % size).wait()
+                received.wait()
+                assert torch.equal(x, ones * ((rank - 1) % size))
+
+
+def sparse(rank: int) -> None:
+    """Each rank has elements at other places; the last has none."""
+    size = dist.get_world_size()
+    for shape, dims in ((size + 1,), 1), ((size, 3), 1), ((size, 3, 2), 2):
+        dense = torch.zeros(shape)
+        if rank < size - 1:
+            dense[rank] = rank + 1
+            dense[0] += 1
+        expected = dense.clone()
+        dist.all_reduce(expected)
+        mine, again = dense.to_sparse(dims), dense.to_sparse(dims)
+        assert dist.all_reduce(mine) is None
+        work = dist.all_reduce(again, async_op=True)
+        assert work.wait() and work.result() == [again]
+        for x in mine, again:
+            assert x.layout is torch.sparse_coo and torch.equal(x.to_dense(), expected)
+        raised(RuntimeError, dist.all_reduce, mine, ReduceOp.MAX)
+
+
 def messages(rank: int) -> None:
     size = dist.get_world_size()
     after, before = (rank + 1) % size, (rank - 1) % size
@@ -302,6 +340,7 @@ def groups(rank: int) -> None:
     else:
         assert some == dist.GroupMember.NON_GROUP_MEMBER
         assert dist.get_rank(some) == dist.get_world_size(some) == -1
+        assert dist.new_group(members, use_local_synchronization=True) is None
     again = dist.new_group(members, sort_ranks=False)
     if rank in members:
         assert dist.get_rank(again) == members.index(rank)
@@ -318,6 +357,37 @@ def groups(rank: int) -> None:
     raised(ValueError, dist.new_group, [0, 0])
     raised(ValueError, dist.new_group, [0, size])
     dist.monitored_barrier()
+
+
+def own_groups(rank: int) -> None:
+    """Joined over a store alone, as if by another launcher; the ranks are counted backwards."""
+    c10d = dist.distributed_c10d
+    size, store = dist.get_world_size(), c10d._get_default_store()
+    place = size - 1 - rank
+    named, part = c10d._new_process_group_helper(size, place, [], "gloo", store, group_name="own")
+    c10d._world.pg_group_ranks[named] = {r: r for r in range(size)}
+    assert c10d._get_process_group_store(named) is part and c10d._world.pg_names[named] == "own"
+    assert c10d._world.default_pg is dist.group.WORLD
+    assert c10d._resolve_process_group("own") is named
+    raised(ValueError, c10d._new_process_group_helper, size, place, [], "gloo", store, "own")
+    gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), place, size)
+    for group in named, gloo:
+        assert dist.get_rank(group) == place and dist.get_backend(group) == "gloo"
+        x = torch.tensor([place + 1.0])
+        dist.all_reduce(x, group=group)
+        assert x.item() == size * (size + 1) / 2
+        x.fill_(rank)
+        group.broadcast([x], 0).wait()
+        assert x.item() == size - 1
+        work = dist.isend(torch.tensor([place]), group=group, group_dst=(place + 1) % size)
+        received = torch.empty(1, dtype=torch.int64)
+        group.recv([received], (place - 1) % size).wait()
+        work.wait()
+        assert received.item() == (place - 1) % size
+        dist.barrier(group)
+    dist.destroy_process_group(named)
+    gloo.shutdown()
+    assert named not in c10d._world.pg_map and named not in list(c10d._world.pg_group_ranks)
 
 
 def methods(rank: int) -> None:
@@ -341,6 +411,19 @@ def methods(rank: int) -> None:
     xs = [own(), own()]
     group.allreduce_coalesced(xs, dist.AllreduceCoalescedOptions()).wait()
     assert [x.item() for x in xs] == [total] * 2
+    xs = [own(), own()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        done = dist.all_reduce_coalesced(xs, async_op=True).wait()
+        assert all(a is b for a, b in zip(done, xs, strict=True))
+        twice = [own()] * 2  # each is reduced once
+        dist.all_reduce_coalesced(twice)
+        assert twice[0].item() == total
+        raised(ValueError, dist.all_reduce_coalesced, [])
+    assert [x.item() for x in xs] == [total] * 2
+    assert group._get_backend(torch.device("cpu")).rank() == rank
+    assert group._get_backend_name() == "gloo"
+    raised(RuntimeError, group._get_backend, torch.device("meta"))
     x = own()
     group.broadcast([x], dist.BroadcastOptions(rootRank=last)).wait()
     assert x.item() == size
@@ -353,6 +436,12 @@ def methods(rank: int) -> None:
     assert [x.item() for x in outputs] == everyone
     group.allgather([outputs], [own()]).wait()
     assert [x.item() for x in outputs] == everyone
+    wholes = [torch.empty(size), torch.empty(size)]
+    group.allgather_into_tensor_coalesced(wholes, [own(), -own()]).wait()
+    assert [whole.tolist() for whole in wholes] == [everyone, [-x for x in everyone]]
+    xs = [torch.empty(1), torch.empty(1)]
+    group.reduce_scatter_tensor_coalesced(xs, wholes).wait()
+    assert [x.item() for x in xs] == [size * (rank + 1), -size * (rank + 1)]
     gathered = [empty()] if rank == last else []
     group.gather(gathered, [own()], dist.GatherOptions(rootRank=last)).wait()
     assert not gathered or [x.item() for x in gathered[0]] == everyone
@@ -482,9 +571,12 @@ EVERYTHING = [
     every_dtype,
     uneven_parts,
     asynchronous,
+    in_inference_mode,
+    sparse,
     messages,
     objects,
     groups,
+    own_groups,
     methods,
     gradients,
     functional,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import itertools
 import pickle
@@ -353,7 +354,6 @@ def mistakes(mesh: Any) -> None:
     raised(RuntimeError, x.redistribute, placements=[Partial()] * mesh.ndim)
     raised(RuntimeError, DTensor.from_local, x, mesh)
     raised(ValueError, Partial, "median")
-    raised(RuntimeError, pickle.dumps, x)
     raised(RuntimeError, torch.matmul, x, x)
     raised(RuntimeError, x.unsqueeze_, 0)
     assert Shard(0) == Shard(0) != Shard(1) and Shard(-1).is_shard() and not Shard(1).is_shard(0)
@@ -438,6 +438,25 @@ def places_of_parts(mesh: Any) -> None:
     raised(NotImplementedError, _StridedShard, 0, split_factor=2)
 
 
+def pickles(mesh: Any) -> None:
+    whole = torch.arange(35.0).view(7, 5)
+    for placements in layouts(mesh, 2):
+        x = distribute_tensor(whole, mesh, placements)
+        file = io.BytesIO()
+        torch.save({"x": x, "parameter": torch.nn.Parameter(x)}, file)
+        file.seek(0)
+        read = torch.load(file)
+        assert isinstance(read["parameter"], torch.nn.Parameter)
+        assert read["parameter"].requires_grad and not read["x"].requires_grad
+        for again in read["x"], read["parameter"].detach(), pickle.loads(pickle.dumps(x)):
+            assert again.placements == x.placements and again.device_mesh is mesh
+            near(again, whole)
+    assert pickle.loads(pickle.dumps(mesh)) is mesh is copy.deepcopy(mesh)
+    # One that no longer exists has groups again when they are needed.
+    ranks = pickle.dumps(dist.DeviceMesh("cpu", torch.arange(dist.get_world_size()).flip(0)))
+    near(tensors.ones(3, device_mesh=pickle.loads(ranks), placements=[Shard(0)]), torch.ones(3))
+
+
 def functions_of_parts(mesh: Any) -> None:
     a, b = (torch.arange(64, dtype=torch.float64).view(8, 8) / (i + 1) for i in range(2))
     rows, copies = [Shard(0)] * mesh.ndim, [Replicate()] * mesh.ndim
@@ -470,6 +489,7 @@ def functions_of_parts(mesh: Any) -> None:
 
 
 EVERYTHING = [
+    pickles,
     places_of_parts,
     tables,
     moves,

@@ -18,6 +18,7 @@ from rushlight.distributed.checkpoint.hf_storage import (
     HuggingFaceStorageReader,
     HuggingFaceStorageWriter,
 )
+from rushlight.distributed.checkpoint.metadata import TensorStorageMetadata
 from rushlight.utils import safetensors
 
 VALUES: dict[str, Any] = {
@@ -207,7 +208,10 @@ def test_a_folder_of_safetensors_is_read_by_the_names_of_tensors(tmp_path: Path)
     safetensors.save_file({"x": torch.arange(3.0)}, tmp_path / "model.safetensors")
     dcp.load(target, storage_reader=reader)
     assert target["x"].tolist() == [0, 1, 2]
-    assert list(reader.read_metadata().state_dict_metadata) == ["x"]
+    found = reader.read_metadata().state_dict_metadata
+    assert list(found) == ["x"] and isinstance(found["x"], TensorStorageMetadata)
+    assert found["x"].size == (3,) and found["x"].properties.dtype is torch.float32
+    assert [(chunk.offsets, chunk.sizes) for chunk in found["x"].chunks] == [((0,), (3,))]
     with pytest.raises(ValueError, match="no file for x"):
         dcp.save(target, storage_writer=HuggingFaceStorageWriter(str(tmp_path), {"y": 1}))
 

@@ -151,6 +151,24 @@ def check_buckets() -> None:
         model(torch.ones(2, 4)).sum().backward()
 
 
+def check_wrong_hooks() -> None:
+    def of_another_bucket(state: object, bucket: int) -> None: ...
+
+    def with_another_result(state: object, bucket: dist.GradBucket) -> int: ...
+
+    model = DistributedDataParallel(build())
+    for hook, what in (of_another_bucket, "bucket"), (with_another_result, "return"):
+        with pytest.raises(ValueError, match=f"Communication hook: {what} annotation should be"):
+            model.register_comm_hook(None, hook)
+    model.register_comm_hook(None, lambda state, bucket: 1)
+    with pytest.raises(RuntimeError, match=r"must return a torch.futures.Future object, but got"):
+        model(torch.ones(2, 4)).sum().backward()
+
+
+def test_a_hook_that_is_none_is_refused(two_ranks: RankPool) -> None:
+    two_ranks.run(check_wrong_hooks)
+
+
 def test_a_hook_sees_the_buckets_and_decides_on_gradients(two_ranks: RankPool) -> None:
     two_ranks.run(check_buckets)
 

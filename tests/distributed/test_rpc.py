@@ -107,7 +107,9 @@ def test_a_killed_process_ends_the_calls_of_the_others(tmp_path: Path) -> None:
 
 
 def take_the_same_name(rank: int, folder: Path) -> None:
-    settings = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/rpc")
+    settings = rpc.TensorPipeRpcBackendOptions(
+        init_method=f"file://{folder}/rpc", _transports=["uv"]
+    )
     text = raised(
         RuntimeError, rpc.init_rpc, "twin", rank=rank, world_size=2, rpc_backend_options=settings
     )

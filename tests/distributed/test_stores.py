@@ -176,6 +176,7 @@ def test_stores_of_ones_own() -> None:
     store.multi_set(["b", "c"], ["1", "2"])
     assert store.multi_get(["a", "b", "c"]) == [b"potato", b"1", b"2"]
     assert plain.table["p/b"] == b"1"
+    assert dist.PrefixStore("q", store)._underlying_non_prefix_store is plain
     for call in (plain.clone, lambda: dist.Store().append("a", "b"), lambda: plain.add("n", 1)):
         with pytest.raises(NotImplementedError, match="this store does not have it"):
             call()

@@ -11,7 +11,11 @@ import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import nn
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
-from rushlight.distributed.optim import ZeroRedundancyOptimizer
+from rushlight.distributed.optim import (
+    ZeroRedundancyOptimizer,
+    _apply_optimizer_in_backward,
+    _get_in_backward_optimizers,
+)
 from rushlight.nn.parallel import DistributedDataParallel
 from rushlight.utils.data import DistributedSampler
 
@@ -207,3 +211,35 @@ def check_sampler() -> list[int]:
 
 def test_the_sampler_takes_its_defaults_from_the_group(three_ranks: RankPool) -> None:
     assert three_ranks.run(check_sampler) == [[0, 3, 6, 9], [1, 4, 7, 0], [2, 5, 8, 1]]
+
+
+def test_optimizers_step_in_backward() -> None:
+    shared = nn.Parameter(torch.ones(3))
+    weights, others = [shared, nn.Parameter(torch.ones(3))], [nn.Parameter(torch.ones(3))]
+    _apply_optimizer_in_backward(torch.optim.SGD, weights, {"lr": 0.5})
+    _apply_optimizer_in_backward(torch.optim.SGD, [shared], {"lr": 0.25})  # one more
+    _apply_optimizer_in_backward(torch.optim.SGD, others, {"lr": 0.5}, register_hook=False)
+    for _ in range(2):
+        sum((p * 2).sum() for p in (*weights, shared, *others)).backward()
+    assert [p.tolist() for p in weights] == [[-5.0] * 3, [-1.0] * 3]
+    assert others[0].tolist() == [1.0] * 3 and others[0].grad is not None
+    assert [p.grad for p in weights] == [None, None]
+    assert shared._optimizer_kwargs == [{"lr": 0.5}, {"lr": 0.25}]
+    net = nn.ParameterList([*weights, *others])
+    found = _get_in_backward_optimizers(net)
+    assert len(found) == 4 and found[:2] == shared._in_backward_optimizers
+    found[3].step()
+    assert others[0].tolist() == [-1.0] * 3
+
+
+def check_steps_after_the_average() -> None:
+    net = build()
+    alone = copy.deepcopy(net)
+    optimizer = torch.optim.SGD(alone.parameters(), lr=0.1)
+    _apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": 0.1})
+    train(DistributedDataParallel(net), alone, [optimizer], range(3))
+    assert all(param.grad is None for param in net.parameters())
+
+
+def test_optimizers_in_backward_wait_for_the_average(two_ranks: RankPool) -> None:
+    two_ranks.run(check_steps_after_the_average)

@@ -23,7 +23,12 @@ from rushlight.distributed.checkpoint.filesystem import (
     StorageReader,
     whole,
 )
-from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
+from rushlight.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+    entry_of,
+)
 from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.tensor import DTensor
@@ -179,18 +184,18 @@ def _divided(
     plans: list[Any], save: str, writer: FileSystemWriter
 ) -> tuple[Metadata, dict[Any, int]]:
     """What the checkpoint will be, and which rank writes which box."""
-    tensors: dict[str, TensorEntry] = {}
+    tensors: dict[str, TensorStorageMetadata] = {}
     values: dict[str, Any] = {}
     paths: dict[str, tuple[str | int, ...]] = {}
     owners: dict[Any, int] = {}
     holders: dict[Any, list[int]] = {}
     for rank, (facts, boxes, others, ways) in enumerate(plans):
         for key, (dtype, shape) in facts.items():
-            entry = tensors.setdefault(key, TensorEntry(dtype_of(dtype), shape))
-            if (str(entry.dtype), entry.shape) != (dtype, shape):
+            entry = tensors.setdefault(key, entry_of(dtype_of(dtype), shape))
+            if (str(entry.properties.dtype), entry.size) != (dtype, shape):
                 raise ValueError(
-                    f"save: {key} is {dtype} of shape {shape} on rank {rank}, but {entry.dtype} of "
-                    f"shape {entry.shape} on another."
+                    f"save: {key} is {dtype} of shape {shape} on rank {rank}, but "
+                    f"{entry.properties.dtype} of shape {tuple(entry.size)} on another."
                 )
         for place in boxes:
             holders.setdefault(place, []).append(rank)
@@ -205,7 +210,8 @@ def _divided(
         owners[place] = owner
         key, offsets = place
         file = writer.file_of(save, owner, key)
-        tensors[key].parts.append(Part(offsets, shape, file, writer.name_of(key, offsets)))
+        box = rl.Size(offsets), rl.Size(shape)
+        tensors[key].chunks.append(ChunkStorageMetadata(*box, file, writer.name_of(key, offsets)))
     return Metadata(tensors, values, paths), owners
 
 
@@ -421,11 +427,11 @@ def _everything(
     return _tree.nested({**tensors, **values}, metadata.planner_data)
 
 
-def _read(reader: StorageReader, entry: TensorEntry, target: Tensor, key: str) -> None:
-    if tuple(target.shape) != entry.shape:
+def _read(reader: StorageReader, entry: TensorStorageMetadata, target: Tensor, key: str) -> None:
+    if tuple(target.shape) != entry.size:
         raise ValueError(
-            f"Size mismatch between saved {entry.shape} and current: {tuple(target.shape)} for "
-            f"{key}"
+            f"Size mismatch between saved {tuple(entry.size)} and current: "
+            f"{tuple(target.shape)} for {key}"
         )
     box, offsets = _box(target)
     if box.is_meta:

@@ -15,10 +15,11 @@ from typing import Any
 import rushlight as rl
 from rushlight._checkpoint.unpickling import read_pickle
 from rushlight.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
     Metadata,
-    Part,
-    TensorEntry,
+    TensorStorageMetadata,
     entry_is_whole,
+    entry_of,
     path_of,
 )
 
@@ -114,14 +115,15 @@ def _place(state: Any) -> tuple[str, tuple[int, int]]:
     return file, (offset, length)
 
 
-def _entry(name: str, state: Any, places: Any) -> TensorEntry:
+def _entry(name: str, state: Any, places: Any) -> TensorStorageMetadata:
     dtype = state["properties"].state[0]
     if not isinstance(dtype, rl.dtype):
         raise ValueError(f"the dtype of {name} is damaged")
-    entry = TensorEntry(dtype, tuple(state["size"]))
+    entry = entry_of(dtype, state["size"])
     for chunk in state["chunks"]:
         offsets = tuple(chunk.state["offsets"])
-        entry.parts.append(Part(offsets, tuple(chunk.state["sizes"]), *places[name, offsets]))
+        box = rl.Size(offsets), rl.Size(chunk.state["sizes"])
+        entry.chunks.append(ChunkStorageMetadata(*box, *places[name, offsets]))
     entry_is_whole(entry)
     return entry
 

@@ -15,7 +15,11 @@ from typing import Any
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.checkpoint import metadata as _metadata
-from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
+from rushlight.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+)
 from rushlight.utils import safetensors
 
 Place = tuple[str, tuple[int, ...]]
@@ -48,7 +52,9 @@ class StorageReader:
         """Returns what is in the checkpoint."""
         raise NotImplementedError(f"load: {type(self).__name__} has no read_metadata.")
 
-    def read_box(self, entry: TensorEntry, target: Tensor, offsets: tuple[int, ...]) -> None:
+    def read_box(
+        self, entry: TensorStorageMetadata, target: Tensor, offsets: tuple[int, ...]
+    ) -> None:
         """Fills a tensor with a box of one of the checkpoint's; all ranks call it for each.
 
         Args:
@@ -128,7 +134,7 @@ class FileSystemWriter(StorageWriter):
         """Makes what the ranks have written the checkpoint of the folder."""
         os.makedirs(self.path, exist_ok=True)
         metadata.write(self.path)
-        kept = {part.file for entry in metadata.tensors.values() for part in entry.parts}
+        kept = {part.file for entry in metadata.tensors.values() for part in entry.chunks}
         for name in os.listdir(self.path):
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX) and name not in kept:
                 with contextlib.suppress(OSError):
@@ -165,18 +171,20 @@ class FileSystemReader(StorageReader):
                 return _torch_format.read(self.path)
         return Metadata.read(self.path)
 
-    def read_box(self, entry: TensorEntry, target: Tensor, offsets: tuple[int, ...]) -> None:
+    def read_box(
+        self, entry: TensorStorageMetadata, target: Tensor, offsets: tuple[int, ...]
+    ) -> None:
         """See StorageReader.
 
         Raises:
             ValueError: if the parts there are do not cover the box.
         """
         missing = target.numel()
-        for part in entry.parts:
+        for part in entry.chunks:
             begins = [max(a, b) for a, b in zip(offsets, part.offsets, strict=True)]
             ends = [
                 min(a + n, b + m)
-                for a, n, b, m in zip(offsets, target.shape, part.offsets, part.shape, strict=True)
+                for a, n, b, m in zip(offsets, target.shape, part.offsets, part.sizes, strict=True)
             ]
             if any(begin >= end for begin, end in zip(begins, ends, strict=True)):
                 continue
@@ -186,10 +194,10 @@ class FileSystemReader(StorageReader):
         if missing > 0:
             raise ValueError(
                 f"load: the checkpoint in {self.path} lacks {missing} elements of a tensor of "
-                f"shape {entry.shape}. It is damaged."
+                f"shape {tuple(entry.size)}. It is damaged."
             )
 
-    def _tensor(self, part: Part) -> Any:
+    def _tensor(self, part: ChunkStorageMetadata) -> Any:
         if isinstance(part.place, str):
             if part.file not in self._files:
                 path = os.path.join(self.path, part.file)
@@ -201,9 +209,9 @@ class FileSystemReader(StorageReader):
 
             tensor = _torch_format.read_item(self.path, part.file, part.place)
             shape = list(tensor.shape) if isinstance(tensor, Tensor) else None
-        if shape != list(part.shape):
+        if shape != list(part.sizes):
             raise ValueError(
-                f"load: a part in {part.file} has shape {shape}, but {part.shape} was saved."
+                f"load: a part in {part.file} has shape {shape}, but {tuple(part.sizes)} was saved."
             )
         return tensor
 
@@ -212,8 +220,8 @@ def _slices(begins: Any, ends: Any, offsets: Any) -> tuple[slice, ...]:
     return tuple(slice(b - o, e - o) for b, e, o in zip(begins, ends, offsets, strict=True))
 
 
-def whole(reader: StorageReader, entry: TensorEntry) -> Tensor:
+def whole(reader: StorageReader, entry: TensorStorageMetadata) -> Tensor:
     """Returns a tensor of the checkpoint."""
-    target = rl.empty(entry.shape, dtype=entry.dtype)
-    reader.read_box(entry, target, (0,) * len(entry.shape))
+    target = rl.empty(entry.size, dtype=entry.properties.dtype)
+    reader.read_box(entry, target, (0,) * len(entry.size))
     return target

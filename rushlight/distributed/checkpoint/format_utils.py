@@ -24,7 +24,7 @@ from rushlight.distributed.checkpoint.filesystem import (
     FileSystemWriter,
     StorageReader,
 )
-from rushlight.distributed.checkpoint.metadata import Metadata, TensorEntry
+from rushlight.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata, entry_of
 
 __all__ = [
     "BroadcastingTorchSaveReader",
@@ -150,16 +150,18 @@ class BroadcastingTorchSaveReader(StorageReader):
         told = self._sent(told)
         if isinstance(told, str):
             raise RuntimeError(f"cannot read {self.path}: {told}")
-        entries = {key: TensorEntry(dtype, shape) for key, (dtype, shape) in told[0].items()}
+        entries = {key: entry_of(dtype, shape) for key, (dtype, shape) in told[0].items()}
         self._tensors = {id(entries[key]): tensor for key, tensor in tensors.items()}
         return Metadata(entries, told[1])
 
-    def read_box(self, entry: TensorEntry, target: Tensor, offsets: tuple[int, ...]) -> None:
+    def read_box(
+        self, entry: TensorStorageMetadata, target: Tensor, offsets: tuple[int, ...]
+    ) -> None:
         """See StorageReader."""
         tensor = self._tensors.get(id(entry))
         if dist.is_initialized():
             if tensor is None:
-                tensor = rl.empty(entry.shape, dtype=entry.dtype)
+                tensor = rl.empty(entry.size, dtype=entry.properties.dtype)
             tensor = tensor.to(target.device).contiguous()
             dist.broadcast(tensor, self.coordinator_rank)
         assert tensor is not None

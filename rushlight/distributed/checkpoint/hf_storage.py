@@ -11,13 +11,20 @@ import math
 import os
 from collections.abc import Iterable
 
+import rushlight as rl
 from rushlight.distributed.checkpoint.filesystem import (
     FileSystemReader,
     FileSystemWriter,
     Place,
     whole,
 )
-from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry, entry_is_whole
+from rushlight.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+    entry_is_whole,
+    entry_of,
+)
 from rushlight.utils import safetensors
 
 __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
@@ -86,7 +93,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         if self.whole_path is not None:
             consolidate(self.path, self.whole_path, self.files)
         elif not self.is_distributed:
-            parts = {key: entry.parts for key, entry in metadata.tensors.items()}
+            parts = {key: entry.chunks for key, entry in metadata.tensors.items()}
             for key, found in parts.items():
                 if len(found) != 1:
                     raise ValueError(
@@ -117,7 +124,7 @@ class HuggingFaceStorageReader(FileSystemReader):
         files = sorted(name for name in os.listdir(self.path) if name.endswith(_SUFFIX))
         if not files:
             raise FileNotFoundError(f"load: there are no {_SUFFIX} files in {self.path}.")
-        tensors: dict[str, TensorEntry] = {}
+        tensors: dict[str, TensorStorageMetadata] = {}
         for name in files:
             file = safetensors.safe_open(os.path.join(self.path, name))
             begins = _offsets(file.metadata() or {}, name)
@@ -125,14 +132,14 @@ class HuggingFaceStorageReader(FileSystemReader):
                 tensor = file.get_tensor(key)
                 shape = tuple(tensor.shape)
                 begin = begins.get(key, (0,) * len(shape))
-                entry = tensors.setdefault(key, TensorEntry(tensor.dtype, begin))
-                if not len(entry.shape) == len(begin) == len(shape):
+                entry = tensors.setdefault(key, entry_of(tensor.dtype, begin))
+                if not len(entry.size) == len(begin) == len(shape):
                     raise ValueError(
                         f"load: {key} has parts of {len(begin)} and {len(shape)} dims."
                     )
                 ends = (offset + length for offset, length in zip(begin, shape, strict=True))
-                entry.shape = tuple(map(max, entry.shape, ends))
-                entry.parts.append(Part(begin, shape, name, key))
+                entry.size = rl.Size(map(max, entry.size, ends))
+                entry.chunks.append(ChunkStorageMetadata(rl.Size(begin), tensor.shape, name, key))
         for entry in tensors.values():
             entry_is_whole(entry)
         return Metadata(tensors, {})
@@ -163,7 +170,10 @@ def _file_name(files: dict[str, int], key: str) -> str:
 
 
 def _write_index(folder: str, metadata: Metadata, names: dict[str, str]) -> None:
-    sizes = (math.prod(entry.shape) * entry.dtype.itemsize for entry in metadata.tensors.values())
+    sizes = (
+        math.prod(entry.size) * entry.properties.dtype.itemsize
+        for entry in metadata.tensors.values()
+    )
     index = {"metadata": {"total_size": sum(sizes)}, "weight_map": names}
     with open(os.path.join(folder, f"model{_SUFFIX}.index.json"), "w") as file:
         json.dump(index, file, indent=2)

@@ -44,7 +44,7 @@ def load_sharded_optimizer_state_dict(
         if key.startswith(prefix):
             path = metadata.planner_data[key]
             param = model_state_dict.get(str(path[2])) if len(path) > 2 else None
-            flat[key] = _like(param, entry.dtype, entry.shape)
+            flat[key] = _like(param, entry.properties.dtype, entry.size)
     flat.update((key, None) for key in metadata.values if key.startswith(prefix))
     load(flat, storage_reader=storage_reader, planner=planner)
     return _tree.nested(flat, metadata.planner_data)

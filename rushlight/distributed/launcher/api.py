@@ -1,23 +1,18 @@
 """A job whose processes each call one function: run.py's launcher, from within a program.
 
-Owns how a function gets into a process and its result back; the rest is run.py's.
+Processes that call functions are FunctionProcess's; the rest is run.py's.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from rushlight.distributed.elastic.multiprocessing.errors import record
+from rushlight.distributed.elastic.multiprocessing.api import FunctionProcess, result_of
 from rushlight.distributed.run import Job, parse_args
-from rushlight.multiprocessing import get_context
 
 __all__ = ["LaunchConfig", "elastic_launch"]
 
@@ -111,7 +106,7 @@ class elastic_launch:
         with tempfile.TemporaryDirectory(prefix="rushlight-launch-") as folder:
             _Calls(self._config, self._entrypoint, args, Path(folder)).run()
             return {
-                rank: pickle.loads(_result(Path(folder), rank).read_bytes())
+                rank: result_of(_result(Path(folder), rank))
                 for rank in range(self._config.nproc_per_node)
             }
 
@@ -128,41 +123,15 @@ class _Calls(Job):
     ) -> None:
         name = getattr(function, "__qualname__", type(function).__name__)
         super().__init__(parse_args(config.command_line([name])))
-        self._context: Any = get_context(config.start_method)
+        self._start_method = config.start_method
         self._call = (function, args)
         self._results = folder
 
-    def _start(self, local_rank: int, attempt: int) -> _Process:
+    def _start(self, local_rank: int, attempt: int) -> FunctionProcess:
         environment = self._environment(local_rank, attempt)
         result = _result(self._results, local_rank)
-        process = self._context.Process(target=_run, args=(*self._call, environment, result))
-        process.start()
-        return _Process(process)
-
-
-class _Process:
-    """A process that calls a function, with the methods of one that runs a command."""
-
-    def __init__(self, process: BaseProcess) -> None:
-        self._process = process
-        self.terminate = process.terminate
-        self.kill = process.kill
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def wait(self, timeout: float | None = None) -> None:
-        self._process.join(timeout)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired(str(self._process.name), timeout or 0.0)
+        return FunctionProcess(*self._call, environment, result, self._start_method)
 
 
 def _result(folder: Path, local_rank: int) -> Path:
     return folder / f"{local_rank}.pickle"
-
-
-def _run(
-    function: Callable[..., Any], args: tuple[Any, ...], environment: dict[str, str], result: Path
-) -> None:
-    os.environ.update(environment)
-    result.write_bytes(pickle.dumps(record(function)(*args)))

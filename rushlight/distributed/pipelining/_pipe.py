@@ -25,7 +25,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.overrides import handle_torch_function, has_torch_function
-from rushlight.utils._pytree import tree_structure
+from rushlight.utils._pytree import tree_leaves, tree_structure
 
 __all__ = ["Pipe", "PipeInfo", "SplitPoint", "build_stage", "pipe_split", "pipeline"]
 
@@ -82,7 +82,7 @@ def pipeline(
         2
         >>> list(pipe.get_stage_module(1).state_dict())
         ['2.weight', '2.bias']
-        >>> torch.equal(pipe(torch.ones(2, 4)), net(torch.ones(2, 4)))
+        >>> torch.equal(pipe(torch.ones(2, 4))[0], net(torch.ones(2, 4)))
         True
     """
     if split_spec is not None and split_policy is not None:
@@ -133,6 +133,8 @@ class PipeInfo:
 class Pipe(nn.Module):
     """A network in stages, made by pipeline. Calling it runs all of them here.
 
+    What it returns is a tuple of all tensors that the network returns, also if that is one.
+
     Attributes:
         split_gm: the stages, named submod_0 and so on.
         num_stages: how many there are.
@@ -156,11 +158,11 @@ class Pipe(nn.Module):
         self.replicated_params = [paths for paths in users.values() if len(paths) > 1]
         self.num_stages = len(list(self.split_gm.children()))
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         value = self.get_stage_module(0)(*args, **kwargs)
         for number in range(1, self.num_stages):
             value = self.get_stage_module(number)(*value if isinstance(value, tuple) else (value,))
-        return value
+        return tuple(tree_leaves(value))
 
     def get_stage_module(self, stage_idx: int) -> GraphModule:
         """Returns the module of a stage.

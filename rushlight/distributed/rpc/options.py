@@ -25,6 +25,7 @@ class TensorPipeRpcBackendOptions:
         init_method: how the processes find each other, see init_process_group.
         device_maps, devices: accepted for PyTorch's sake; tensors of a GPU arrive on the GPU of the
             same number.
+        _transports, _channels: accepted for PyTorch's sake: names of ways between processes.
     """
 
     num_worker_threads: int = 16
@@ -32,3 +33,5 @@ class TensorPipeRpcBackendOptions:
     init_method: str = "env://"
     device_maps: Any = None
     devices: Any = None
+    _transports: list[str] | None = None
+    _channels: list[str] | None = None

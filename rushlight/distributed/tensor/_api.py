@@ -16,16 +16,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, serialization
 from rushlight import distributed as dist
-from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
+from rushlight.distributed.device_mesh import DeviceMesh, current_mesh, unpickled_mesh
 from rushlight.distributed.tensor._dtensor_spec import (
     DTensorSpec,
     gradient_placements,
     normalized,
 )
 from rushlight.distributed.tensor._redistribute import move
-from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from rushlight.nn.parameter import Parameter
 from rushlight.utils.hooks import RemovableHandle
 
@@ -370,15 +370,36 @@ class DTensor(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(
-            "DTensor: cannot be pickled, because its parts are in other processes. Save it with "
-            "torch.distributed.checkpoint, or full_tensor(), or to_local() on each rank."
-        )
+        """A pickle has this rank's part, and what is known of the whole."""
+        placements = [(type(p).__name__, *vars(p).values()) for p in self.placements]
+        mesh = self.device_mesh.__reduce__()[1]
+        is_parameter = isinstance(self, Parameter)
+        known = mesh, placements, tuple(self.shape), self.requires_grad, is_parameter
+        return _unpickled, (self._local_tensor.detach(), *known)
 
 
 class DTensorParameter(DTensor, Parameter):
     """What nn.Parameter(dtensor) is."""
 
+
+def _unpickled(
+    local: Tensor,
+    mesh: tuple[Any, ...],
+    placements: list[tuple[Any, ...]],
+    shape: tuple[int, ...],
+    requires_grad: bool,
+    is_parameter: bool,
+) -> DTensor:
+    """The tensor of which this rank pickled its part."""
+    kinds = {kind.__name__: kind for kind in (Shard, Replicate, Partial)}
+    places = tuple(kinds[name](*facts) for name, *facts in placements)
+    spec = DTensorSpec(unpickled_mesh(*mesh), places, rl.Size(shape))
+    if is_parameter:
+        return _with_spec(Tensor._make_subclass(DTensorParameter, local, requires_grad), spec)
+    return _with_spec(local.as_subclass(DTensor).requires_grad_(requires_grad), spec)
+
+
+serialization._own_globals[f"{__name__}._unpickled"] = _unpickled
 
 # Of this rank's part.
 _grad: Any = Tensor.grad

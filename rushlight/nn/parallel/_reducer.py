@@ -16,8 +16,9 @@ import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.grad_bucket import GradBucket, lay_out
+from rushlight.distributed.optim.apply_optimizer_in_backward import put_off, step
+from rushlight.distributed.sparse_sum import sum_sparse
 from rushlight.futures import Future
-from rushlight.nn.parallel._sparse_sum import sum_sparse
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["DelayedReduction", "Reducer"]
@@ -133,6 +134,7 @@ class Reducer:
             for i, param in enumerate(params)
         ]
         weakref.finalize(self, _remove_all, self.handles).atexit = False
+        self.stepping = put_off(params)
 
     def arrange(self, order: Iterable[int]) -> None:
         """Makes the buckets for gradients that arrive in this order."""
@@ -294,7 +296,13 @@ class Reducer:
         is_last = index == len(self.buckets) - 1
         if self.comm_hook is not None:
             bucket = GradBucket(index, flat, self.buckets[index].params, is_last)
-            return self.comm_hook(self.hook_state, bucket)
+            result = self.comm_hook(self.hook_state, bucket)
+            if not isinstance(result, Future):
+                raise RuntimeError(
+                    "Communication hook: callback must return a torch.futures.Future object, but "
+                    f"got {type(result).__name__}."
+                )
+            return result
         op = dist.ReduceOp.AVG
         if self.divisor is not None:
             flat.div_(self.divisor)
@@ -315,12 +323,20 @@ class Reducer:
         with rl.no_grad():
             for bucket in self.buckets:
                 if bucket.is_sparse:
-                    param = bucket.params[0]
-                    param.grad = sum_sparse(param, param.grad, self.group, self.divisor)
+                    self.average_sparse(bucket.params[0])
                 elif bucket.pending is not None:
                     self.complete(bucket)
                     bucket.hand_out(self.as_views, self.is_used)
+        for param in self.stepping:
+            if param.grad is not None:
+                step(param)
         self.rounds += 1
+
+    def average_sparse(self, param: Tensor) -> None:
+        """Averages a gradient that has one sparse dim; none stands for zeros."""
+        grad = rl.zeros_like(param).to_sparse(1) if param.grad is None else param.grad
+        divisor = self.divisor or dist.get_world_size(self.group)
+        param.grad = sum_sparse(grad / divisor, self.group)
 
     def complete(self, bucket: Bucket) -> None:
         pending, bucket.pending = bucket.pending, None

@@ -20,6 +20,7 @@ from rushlight.autograd.profiler import record_function
 from rushlight.distributed import GradBucket, utils
 from rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks import _compress_hook
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
+from rushlight.distributed.grad_bucket import check_hook
 from rushlight.distributed.groups import default_group
 from rushlight.func import functional_call
 from rushlight.futures import Future
@@ -368,10 +369,10 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
 
         Raises:
             TypeError: if hook cannot be called.
+            ValueError: if it is annotated as another function.
             RuntimeError: if there is a hook already.
         """
-        if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+        check_hook(hook)
         if self.reducer.comm_hook is not None:
             raise RuntimeError(
                 "register_comm_hook or register_builtin_comm_hook can only be called once."

@@ -1,0 +1,3 @@
+"""The old name of rushlight.distributed.tensor._utils."""
+
+from rushlight.distributed.tensor._utils import *  # noqa: F403
