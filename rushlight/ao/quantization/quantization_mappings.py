@@ -40,9 +40,9 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     DeQuantStub: nnq.DeQuantize,
     nnq.FloatFunctional: nnq.QFunctional,
     **_same_names(
-        "BatchNorm2d BatchNorm3d Dropout Conv1d Conv2d Conv3d ELU Embedding EmbeddingBag GroupNorm "
-        "Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm LeakyReLU Linear ReLU6 "
-        "PReLU",
+        "BatchNorm2d BatchNorm3d Dropout Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
+        "ConvTranspose3d ELU Embedding EmbeddingBag GroupNorm Hardswish InstanceNorm1d "
+        "InstanceNorm2d InstanceNorm3d LayerNorm LeakyReLU Linear ReLU6 PReLU",
         nn,
         nnq,
     ),

@@ -75,9 +75,9 @@ class PackedWeight:
         return self._packed[key]
 
     def __call__(
-        self, input: Tensor, scale: float, zero_point: int, relu: bool = False
-    ) -> QuantizedTensor:
-        """Returns the layer's quantized result for a quint8 input."""
+        self, input: Tensor, scale: float | None, zero_point: int, relu: bool = False
+    ) -> Tensor:
+        """Returns the layer's result for a quint8 input, quantized unless scale is None."""
         where = self.where
         if not isinstance(input, QuantizedTensor) or not isinstance(input.form, PerTensor):
             raise NotImplementedError(
@@ -95,7 +95,7 @@ class PackedWeight:
             sizes: Sequence[int] = (_ROWS, integers.shape[1])
         else:
             sizes = integers.shape
-        packed = self._pack(sizes, form.zero_point != 0, False)
+        packed = self._pack(sizes, form.zero_point != 0, scale is None)
         result = _C._int8_product(
             integers,
             self.integers,
@@ -112,7 +112,7 @@ class PackedWeight:
         )
         if is_linear and len(leading) != 1:
             result = result.reshape(*leading, result.shape[-1])
-        return wrap(result, PerTensor(scale, zero_point))
+        return result if scale is None else wrap(result, PerTensor(scale, zero_point))
 
     def dynamic(self, input: Tensor, reduce_range: bool = True, relu: bool = False) -> Tensor:
         """Returns a linear layer's float32 result for a float32 input, by the input's own range."""
