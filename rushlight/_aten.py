@@ -189,6 +189,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "im2col": rl.nn.functional.unfold,
     "index": _index,
     "lift_fresh": _C._lift_fresh,
+    "lift_fresh_copy": Tensor.clone,
     "native_batch_norm": _C._batch_norm,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,

@@ -82,6 +82,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 "or the like. A graph computes with tensors. Keep the number in a tensor, choose "
                 "by torch.where, or pass it as an argument."
             )
+        if func is rl.ops.aten.lift_fresh.default:  # the program may write into what it made
+            func = rl.ops.aten.lift_fresh_copy.default
         noted = pytree.tree_map(self._noted, (args, kwargs))
         name = getattr(func, "_opname", None) or getattr(func, "__name__", "op")
         node = self.graph.create_node("call_function", func, *noted, name=name)
