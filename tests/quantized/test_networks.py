@@ -156,6 +156,46 @@ def test_a_state_dict_loads_into_a_network_that_went_the_same_way(trained: nn.Mo
         other.load_state_dict(broken)
 
 
+def saved_and_loaded(network: Any, *inputs: Any) -> Any:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(network, inputs), file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+def test_a_quantized_network_is_traced_and_saved(trained: nn.Module) -> None:
+    small, x = static(trained), digits()[0][:20]
+    again = saved_and_loaded(small, x)
+    assert torch.equal(again(x), small(x))
+    scripted = torch.jit.script(small)
+    scripted(x)
+    torch.jit.save(scripted, file := io.BytesIO())
+    file.seek(0)
+    assert torch.equal(torch.jit.load(file)(x[:7]), small(x[:7]))
+    torch.export.save(torch.export.export(small, (x,)), file := io.BytesIO())
+    file.seek(0)
+    assert torch.equal(torch.export.load(file).module()(x), small(x))
+    assert torch.equal(torch.compile(small)(x), small(x))
+
+
+def test_networks_with_weights_of_bytes_are_traced_and_saved() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Embedding(9, 6), nn.Linear(6, 4), nn.ReLU(), nn.LSTM(4, 3))
+    small = q.quantize_dynamic(q.quantize_dynamic(layers), dtype=torch.quint8)
+    indices = torch.tensor([[1, 5], [0, 8]])
+    again = saved_and_loaded(small, indices)
+    for ours, wanted in zip(flat(again(indices)), flat(small(indices)), strict=True):
+        assert torch.equal(ours, wanted)
+
+
+def test_what_a_file_holds_of_a_network_is_no_quantized_tensor() -> None:
+    def program(x: torch.Tensor) -> Any:
+        return torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+
+    with pytest.raises(RuntimeError, match="DeQuantStub"):
+        torch.jit.trace(program, torch.ones(2))
+
+
 def test_training_with_rounding_ends_in_a_good_network(trained: nn.Module) -> None:
     torch.manual_seed(1)
     network = copy.deepcopy(trained).train()

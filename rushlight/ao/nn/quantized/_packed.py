@@ -13,6 +13,7 @@ from typing import Any
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._quantized import PerChannel, PerTensor, QuantizedTensor, integers_of, wrap
+from rushlight.compiler import is_recording
 
 _ROWS = 64  # of the product that linear weights are packed for; they serve fewer and more rows too
 
@@ -68,7 +69,9 @@ class PackedWeight:
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedWeight:
         return self  # nothing changes it
 
-    def _pack(self, sizes: Sequence[int], has_zero_point: bool, is_float: bool) -> Tensor:
+    def _pack(self, sizes: Sequence[int], has_zero_point: bool, is_float: bool) -> Tensor | None:
+        if is_recording.get():  # what is recorded may run on another processor
+            return None
         key = (has_zero_point, is_float)
         if key not in self._packed:
             self._packed[key] = _C._int8_pack(self.integers, sizes, *self.window, *key)
