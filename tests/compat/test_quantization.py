@@ -361,7 +361,7 @@ def test_the_configurations_have_the_same_names() -> None:
     rest = {n for n in missing if not any(part in n for part in known)}
     others = """Granularity MappingType MatchAllNode ObserverOrFakeQuantize Pattern PerAxis PerBlock
     PerGroup PerRow PerTensor PerToken TorchAODType ZeroPointDomain fuse_conv_bn_jit
-    fuse_convtranspose_bn get_block_size get_combined_dict
+    get_block_size get_combined_dict
     get_default_float_to_quantized_operator_mappings get_fuser_method_new get_quantized_operator"""
     assert rest <= set(others.split()), rest
 

@@ -87,7 +87,24 @@ def test_transposed_convolutions_name_what_they_do_not_take() -> None:
         nnq.ConvTranspose2d(4, 6, 3, padding_mode="reflect")
     layer = random_layer("ConvTranspose2d", kernel_size=3)
     layer.qconfig = q.QConfig(q.MinMaxObserver, q.default_per_channel_weight_observer)
-    network = q.prepare(nn.Sequential(layer).eval())
-    network(torch.randn(1, 4, 3, 3))
+    with pytest.raises(AssertionError, match="default_weight_observer"):
+        q.prepare(nn.Sequential(layer).eval())
+    weight = torch.quantize_per_channel(
+        torch.randn(4, 6, 3, 3), torch.ones(4), torch.zeros(4), 0, torch.qint8
+    )
     with pytest.raises(RuntimeError, match="default_weight_observer"):
-        q.convert(network)
+        nnq.ConvTranspose2d(4, 6, 3).set_weight_bias(weight, None)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_a_batch_norm_is_folded_into_a_transposed_convolution(dims: int) -> None:
+    torch.manual_seed(0)
+    layers = getattr(nn, f"ConvTranspose{dims}d")(4, 6, 3), getattr(nn, f"BatchNorm{dims}d")(6)
+    network, x = nn.Sequential(*layers), torch.randn(2, 4, *(5, 4, 3)[:dims])
+    network(x)
+    network.eval()
+    fused = q.fuse_modules(network, ["0", "1"])
+    assert type(fused[1]) is nn.Identity
+    assert torch.allclose(fused(x), network(x), atol=1e-5)
+    with pytest.raises(NotImplementedError, match="in evaluation"):
+        q.fuse_modules_qat(network.train(), ["0", "1"])
