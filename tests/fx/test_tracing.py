@@ -178,8 +178,6 @@ def test_concrete_arguments_decide_and_are_checked(flag: Any, value: int) -> Non
     with pytest.raises(AssertionError, match="flag has been specialized to have value"):
         traced(3, 17, 2)
     assert fx.symbolic_trace(f, concrete_args=(fx.PH, flag, fx.PH))(3, flag, 2) == value
-    with pytest.raises(NotImplementedError, match="concrete_args has a list"):
-        fx.symbolic_trace(f, concrete_args={"flag": [1]})
 
 
 def branches(x: Any) -> Any:
@@ -543,3 +541,42 @@ def test_what_a_traced_function_makes_is_fresh_in_each_run() -> None:
 
     traced, x = make_fx(program)(torch.zeros(2)), torch.zeros(2)
     assert [traced(x).tolist() for _ in range(2)] == [[4, 4], [4, 4]]
+
+
+def test_arguments_are_taken_apart_as_concrete_args_are_built() -> None:
+    def program(x: Any, y: Any, flag: bool) -> Any:
+        if flag:
+            return {"sum": x["a"] + x["b"][0], "y": y}
+        return x["a"] * x["b"][1]
+
+    shape = {"a": fx.PH, "b": [fx.PH, 2]}
+    traced = fx.symbolic_trace(program, concrete_args={"x": shape, "flag": True})
+    names = [node.name for node in traced.graph.find_nodes(op="placeholder")]
+    assert names == ["x_1", "x_2", "x_3", "y", "flag_1"]
+    x, y = {"a": torch.ones(2), "b": [torch.ones(2), 2]}, torch.zeros(1)
+    for network in (traced, copy.deepcopy(traced), pickle.loads(pickle.dumps(traced))):
+        assert network(x, y, True)["sum"].tolist() == [2, 2]
+    assert network(x, flag=True, y=y)["y"] is y
+    with pytest.raises(AssertionError, match="x has been specialized to have value 2"):
+        traced({"a": x["a"], "b": [x["a"], 3]}, y, True)
+    with pytest.raises(ValueError, match="those that were traced"):
+        traced({"a": x["a"]}, y, True)
+    with pytest.raises(NotImplementedError, match=r"\*rest"):
+        fx.symbolic_trace(lambda x, *rest: x["a"], concrete_args={"x": {"a": fx.PH}})
+
+
+def test_a_copy_of_a_module_that_its_notes_lead_to_leads_to_itself() -> None:
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2)))
+    traced.meta["module"] = traced
+    copied = copy.deepcopy(traced)
+    assert copied.meta["module"] is copied and copied is not traced
+    assert copied.get_submodule("0") is not traced.get_submodule("0")
+
+
+def test_relu_says_whether_it_writes_by_name() -> None:
+    class Open(fx.Tracer):
+        def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+            return False
+
+    (relu,) = (n for n in Open().trace(nn.ReLU()).nodes if n.op == "call_function")
+    assert relu.target is nn.functional.relu and relu.kwargs == {"inplace": False}
