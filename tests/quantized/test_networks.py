@@ -216,9 +216,25 @@ def test_training_on_the_graph(trained: nn.Module) -> None:
     network.quant, network.dequant = nn.Identity(), nn.Identity()
     x = digits()[0][:8]
     prepared = prepare_qat_fx(network, q.get_default_qat_qconfig_mapping(), (x,))
+    nniqat, nniq = torch.ao.nn.intrinsic.qat, torch.ao.nn.intrinsic.quantized
+    assert type(prepared.get_submodule("conv")) is nniqat.ConvBnReLU2d
     train(prepared, 1)
     small = convert_fx(prepared.eval())
+    assert type(small.get_submodule("conv")) is nniq.ConvReLU2d
     assert accuracy(small) > 0.9
+
+
+def test_a_network_fused_before_is_trained_on_the_graph() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).train()
+    fused = q.fuse_modules_qat(layers, ["0", "1"])
+    mapping, x = q.get_default_qat_qconfig_mapping(), torch.randn(4, 2, 6, 6)
+    prepared = prepare_qat_fx(fused, mapping, (x,))
+    assert type(prepared.get_submodule("0")) is torch.ao.nn.intrinsic.qat.ConvBn2d
+    prepared(x).sum().backward()
+    small = convert_fx(prepared.eval())
+    assert type(small.get_submodule("0")) is nnq.Conv2d
+    assert float((small(x) - prepared(x)).abs().max()) < 0.1
 
 
 def test_the_batch_norm_of_a_layer_in_training_is_that_of_the_float_layers() -> None:

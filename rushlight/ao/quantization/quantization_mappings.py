@@ -66,6 +66,7 @@ DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
 DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     **_same_names("Linear LSTM GRU LSTMCell GRUCell RNNCell", nn, nnqd),
     NonDynamicallyQuantizableLinear: nnqd.Linear,
+    nnqat.dynamic.Linear: nnqd.Linear,
     nni.LinearReLU: nniqd.LinearReLU,
     nn.EmbeddingBag: nnq.EmbeddingBag,
     nn.Embedding: nnq.Embedding,

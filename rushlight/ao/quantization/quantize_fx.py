@@ -193,7 +193,7 @@ def _prepare(
         for node, seen in zip(graph_module.graph.nodes, probe.graph.nodes, strict=True):
             node.meta["is_float"] = seen.meta["is_float"]
     for node in graph_module.graph.nodes:
-        found = _kind_of(node, graph_module, mapping)
+        found = _kind_of(node, graph_module, mapping, is_qat)
         if found:
             node.meta["quantization"] = found
     if is_qat:
@@ -202,7 +202,7 @@ def _prepare(
     return graph_module
 
 
-def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping) -> Any:
+def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping, is_qat: bool) -> Any:
     """The node's kind and qconfig; None for one that stays as it is."""
     if not node.meta.get("is_float", True) and not is_shared(node, root):
         return None
@@ -217,7 +217,9 @@ def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping) -> An
             if is_table or getattr(qconfig.activation(), "is_dynamic", False):
                 layer.qconfig = first.qconfig = qconfig
                 return ("weight", qconfig)
-        if type(layer) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS and not is_shared(node, root):
+        is_trained = is_qat and type(layer) in DEFAULT_QAT_MODULE_MAPPINGS
+        is_known = is_trained or type(layer) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
+        if is_known and not is_shared(node, root):
             if qconfig is None or isinstance(qconfig.activation(), PlaceholderObserver):
                 return None
             layer.qconfig = first.qconfig = qconfig
