@@ -76,3 +76,20 @@ def test_synchronized_norms_keep_how_they_are_quantized() -> None:
     norm.qconfig = QCONFIG
     assert nn.SyncBatchNorm.convert_sync_batchnorm(norm).qconfig is QCONFIG
     assert not hasattr(nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3)), "qconfig")
+
+
+def test_zero_points_between_integers_count_before_rounding() -> None:
+    torch.manual_seed(0)
+    for dtype in (torch.float32, torch.float16, torch.float64):
+        x = torch.randn(5, 3).to(dtype)
+        scales, zero_points = torch.rand(3) + 0.1, 10 * torch.rand(3)
+        wanted = torch.quantize_per_channel(x.float(), scales, zero_points, 1, torch.quint8)
+        got = torch.fake_quantize_per_channel_affine(x, scales, zero_points, 1, 0, 255)
+        assert got.dtype is dtype
+        assert torch.allclose(
+            got.float(), wanted.dequantize(), atol=1e-2 if x.dtype is torch.float16 else 1e-5
+        )
+    x = torch.tensor([[-9.0, 0.3], [0.2, 900.0]], requires_grad=True)
+    form = torch.tensor([0.5, 0.5]), torch.tensor([1.25, 1.25])
+    torch.fake_quantize_per_channel_affine(x, *form, 1, 0, 255).sum().backward()
+    assert x.grad.tolist() == [[0, 1], [1, 0]]
