@@ -411,3 +411,44 @@ def test_layers_take_their_arguments_as_in_pytorch() -> None:
         nnq.ELU(0.5, 3, 1.5, alpha=2.0)
     with pytest.raises(TypeError, match="There are 3"):
         nnq.ELU(0.5, 3, 1.5, False)
+
+
+class Written(nn.Module):
+    """A network of functions and parameters of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(0.3 * torch.randn(6, 2, 3, 3))
+        self.norm = nn.BatchNorm2d(6)
+        self.table = nn.ParameterDict({"out": 0.3 * torch.randn(3, 6), "bias": torch.randn(3)})
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        F = nn.functional
+        x = F.relu(self.norm(F.conv2d(x, self.kernel, stride=2, groups=2, padding=1)))
+        return F.linear(x.mean((2, 3)), self.table["out"], bias=self.table["bias"])
+
+
+@pytest.mark.parametrize("is_qat", [False, True])
+def test_functions_with_parameters_are_quantized_on_the_graph(is_qat: bool) -> None:
+    torch.manual_seed(0)
+    network, x = Written().train(is_qat), torch.randn(4, 4, 8, 8)
+    if is_qat:
+        prepared = prepare_qat_fx(network, q.get_default_qat_qconfig_mapping(), (x,))
+        prepared(x).sum().backward()
+    else:
+        prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (x,))
+        assert torch.allclose(prepared(x), network(x), atol=1e-5)
+    small = convert_fx(prepared.eval())
+    nniq = torch.ao.nn.intrinsic.quantized
+    assert {type(m) for n, m in small.named_modules() if n} >= {nniq.ConvReLU2d, nnq.Linear}
+    assert float((small(x) - prepared(x)).abs().max()) < 0.1
+    assert not list(small.parameters())
+    assert "kernel" in network.state_dict()
+
+
+def test_functions_are_quantized_as_their_types_say() -> None:
+    mapping, x = q.get_default_qconfig_mapping(), torch.randn(4, 4, 8, 8)
+    mapping.set_object_type(nn.functional.linear, None)
+    small = convert_fx(prepare_fx(Written().eval(), mapping, (x,)))
+    kinds = {type(module) for module in small.modules()}
+    assert nn.Linear in kinds and torch.ao.nn.intrinsic.quantized.ConvReLU2d in kinds
