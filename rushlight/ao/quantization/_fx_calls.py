@@ -36,7 +36,7 @@ def calls_to_layers(root: fx.GraphModule) -> None:
         parts = [part for part in (weight, bias) if part is not None]
         if not is_plain or not all(_is_parameter(part, root) for part in parts):
             continue
-        layer = _layer(_KINDS[name], *(_value(part, root) for part in (weight, bias)), given)
+        layer = _layer(_KINDS[name], _value(weight, root), _value(bias, root), given)
         path = _free_name(root, name)
         root.add_module(path, layer.train(root.training))
         with root.graph.inserting_before(node):
