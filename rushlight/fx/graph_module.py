@@ -235,7 +235,7 @@ class GraphModule(nn.Module):
             class ReLU(torch.nn.Module):
                 def forward(self, input : rushlight.Tensor) -> rushlight.Tensor:
                     input_1 = input
-                    relu = rushlight.relu(input_1, False);  input_1 = None
+                    relu = rushlight.relu(input_1, inplace = False);  input_1 = None
                     return relu
         """
         inside = [
