@@ -166,6 +166,16 @@ def _upsample(mode: str, dims: int) -> Callable[..., Tensor]:
 
 
 # The operators that Python has other words for.
+def _asked(name: str) -> Callable[..., Any]:
+    """What asks a tensor for a size or the like; sizes are known numbers here."""
+
+    def ask(input: Tensor, dim: int | None = None) -> Any:
+        method = getattr(input, name)
+        return method() if dim is None else method(dim)
+
+    return ask
+
+
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": Tensor.item,
     "_log_softmax": _log_softmax,
@@ -179,11 +189,13 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "im2col": rl.nn.functional.unfold,
     "index": _index,
     "lift_fresh": _C._lift_fresh,
+    "lift_fresh_copy": Tensor.clone,
     "native_batch_norm": _C._batch_norm,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,
     "nll_loss_forward": nll_loss_forward,
     "slice": _slice,
+    **{f"sym_{name}": _asked(name) for name in ("numel", "size", "storage_offset", "stride")},
     "unfold": Tensor.unfold,
     "_adaptive_avg_pool2d": rl.nn.functional.adaptive_avg_pool2d,
     "_adaptive_avg_pool3d": rl.nn.functional.adaptive_avg_pool3d,

@@ -25,6 +25,7 @@ def imports(
         package: where the submodules are, if not in the module itself.
 
     Example:
+        >>> import rushlight.optim
         >>> find = imports("rushlight.optim", names_in={"_muon": "Muon"})
         >>> find("Muon").__name__
         'Muon'

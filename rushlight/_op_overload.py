@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rushlight import _C
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +78,7 @@ class OpOverload:
         self._overloadname = overload
         self._opname: str = packet.__name__
         self.namespace: str = packet.namespace
-        self.function = function
+        self._computes_with = function
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.__name__
         self.__module__ = f"rushlight.ops.{packet.namespace}"
@@ -102,7 +104,7 @@ class OpOverload:
     @property
     def op(self) -> Callable[..., Any]:
         """The function that it computes with."""
-        return self.function
+        return self._computes_with
 
     @property
     def tags(self) -> list[Any]:
@@ -117,15 +119,17 @@ class OpOverload:
         return f"{self.namespace}::{self._opname}{dot}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        if _C._argument_takes_over(args, kwargs):
+            return _C._call_taken_over(self, args, kwargs)
+        return self._computes_with(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, OpOverload):
             return self is other
-        return self.function == other
+        return self._computes_with == other
 
     def __hash__(self) -> int:
-        return hash(self.function)
+        return hash(self._computes_with)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OpOverload:
         return self
@@ -153,13 +157,13 @@ class OpOverloadPacket:
         self.namespace = namespace
         self.__name__ = name
         self.__module__ = f"rushlight.ops.{namespace}"
-        self._function = function
+        self._computes_with = function
 
     def overload(self, name: str) -> OpOverload:
         """Returns one of the overloads; what they are called is not checked."""
         found = self.__dict__.get(name)
         if not isinstance(found, OpOverload):
-            found = self.__dict__[name] = OpOverload(self, name, self._function)
+            found = self.__dict__[name] = OpOverload(self, name, self._computes_with)
         return found
 
     def overloads(self) -> list[str]:
@@ -175,7 +179,15 @@ class OpOverloadPacket:
         return (key for key, value in vars(self).items() if isinstance(value, OpOverload))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        if _C._argument_takes_over(args, kwargs):
+            return _C._call_taken_over(self, args, kwargs)
+        return self._computes_with(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpOverloadPacket:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find, (self.namespace, self.__name__)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
@@ -184,8 +196,9 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self}')>"
 
 
-def _find(namespace: str, name: str, overload: str) -> OpOverload:
-    """The overload that was pickled."""
+def _find(namespace: str, name: str, overload: str | None = None) -> OpOverload | OpOverloadPacket:
+    """The operator that was pickled, or one of its overloads."""
     from rushlight import ops
 
-    return getattr(getattr(ops, namespace), name).overload(overload)
+    packet = getattr(getattr(ops, namespace), name)
+    return packet if overload is None else packet.overload(overload)

@@ -72,6 +72,7 @@ def function_of(func: Callable[..., Any]) -> Callable[..., Any]:
         methods = _C.ops("Tensor")
         for name, method in _OPERATORS.items():
             _by_operator[getattr(_C.TensorBase, name)] = _C._function_of(methods[method])
+    func = getattr(func, "_computes_with", func)  # of an operator of torch.ops.aten
     return _by_operator.get(func) or _C._function_of(func)
 
 

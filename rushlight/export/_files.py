@@ -51,6 +51,8 @@ _MAY_BE_SUBCLASSED: tuple[Any, ...] = (list, tuple, int, float)
 _PRIVATE = (
     *("_cast", "_fractional_max_pool", "_histogram", "_max_unpool", "_to", "_unique"),
     *("_unique_consecutive", "alias", "einsum"),
+    *("_choose_qparams", "_dequantize", "_dequantize_channels", "_int8_dynamic_linear"),
+    *("_int8_product", "_quantize", "_quantize_channels", "_quantized_add"),
 )
 
 

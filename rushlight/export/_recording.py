@@ -22,6 +22,8 @@ from typing import Any
 import rushlight as rl
 from rushlight import _C, Tensor, nn
 from rushlight._overridable import function_of
+from rushlight._quantized import QuantizedTensor
+from rushlight._quantized_ops import run as run_quantized
 from rushlight._storage import memory_of
 from rushlight.compiler import is_recording
 from rushlight.fx._wrapping import Patches
@@ -170,6 +172,7 @@ class _Recorder(TorchFunctionMode):
         self._items: dict[int, tuple[Node, int]] = {}  # of tensors among several results
         self._kept: list[Any] = []  # so that no other object gets their ids
         self._storages: dict[int, Tensor] = {}  # a tensor that the recording knows, by address
+        self._placed: dict[Any, Tensor] = {}  # and one by where in the storage it lies
         self._sharing: dict[int, list[Node]] = {}  # the nodes of each storage
         self._varying: set[Node] = set()  # what depends on inputs
         self._sized_by_elements: set[Node] = set()
@@ -191,6 +194,8 @@ class _Recorder(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if any(isinstance(tensor, QuantizedTensor) for tensor in _tensors_in((args, kwargs))):
+            return self._run_quantized(func, args, kwargs)
         if func is _C.tensor or func is _C.as_tensor:  # what they make of data is a constant
             return func(*args, **kwargs)
         if rl.is_autocast_enabled("cpu") or rl.is_autocast_enabled("cuda"):
@@ -206,10 +211,7 @@ class _Recorder(TorchFunctionMode):
                 _refused("draws from a generator of its own")()
             if name.endswith("_") or name == "setitem" or name[:1] == "i" or "out" in kwargs:
                 self._keep_written(_tensors_in((args, kwargs)))
-        node_args, node_kwargs = (
-            map_aggregate(sent, self._value),
-            map_aggregate(kwargs, self._value),
-        )
+        node_args, node_kwargs = map_aggregate((sent, kwargs), self._value)
         versions = [(tensor, tensor._version) for tensor in _tensors_in((args, kwargs))]
         result = func(*args, **kwargs)
         changed = [tensor for tensor, version in versions if tensor._version != version]
@@ -231,6 +233,17 @@ class _Recorder(TorchFunctionMode):
             if result is not None:
                 self._note(node, result)
         return result
+
+    def _run_quantized(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs a function of quantized tensors, of which the ops on their integers are steps."""
+        if self._is_live:
+            _refused("computes with quantized tensors")()
+        if func is Tensor.as_subclass:  # looks at the integers
+            return func(*args)
+        with self:
+            return run_quantized(func, args, kwargs)
 
     def _note_writes(self, node: Node, written: list[Node]) -> None:
         """What shares memory with what was written depends on inputs if the step does."""
@@ -342,11 +355,13 @@ class _Recorder(TorchFunctionMode):
             address = memory_of(result)
             node.meta["storage"] = storage = id(self._storages.setdefault(address, result))
             self._sharing.setdefault(storage, []).append(node)
+            self._placed.setdefault(_place(result), result)
         else:
             for place, item in enumerate(result):
                 if isinstance(item, Tensor):
                     self._items[id(item)] = node, place
                     self._storages.setdefault(memory_of(item), item)
+                    self._placed.setdefault(_place(item), item)
         node.meta["tensor_meta"] = map_aggregate(result, _metadata)
 
     def _value(self, value: Any) -> Any:
@@ -381,12 +396,13 @@ class _Recorder(TorchFunctionMode):
         path = self._paths.get(id(tensor))
         source = self._storages.get(memory_of(tensor)) if path is None else None
         if source is not None and (id(source) in self._nodes or id(source) in self._items):
-            if _place(source) != _place(tensor):
+            same = self._placed.get(_place(tensor))
+            if same is None:
                 raise RefusedError(
                     f"export: {_site()} uses a tensor that shares memory with another one in a way "
                     "that no op made. Use ops, such as detach instead of .data."
                 )
-            node = self._node(source)
+            node = self._node(same)
             alias = self._graph.call_function(rl.detach, (node,))
             self._varying.update({alias} if node in self._varying else ())
             return alias
@@ -402,6 +418,11 @@ class _Recorder(TorchFunctionMode):
     def finish(self, results: Sequence[Any]) -> Recording:
         """The recording, which ends with the results and the buffers that were assigned anew."""
         for result in results:
+            if isinstance(result, QuantizedTensor):
+                raise RefusedError(
+                    "export: the program returns a quantized tensor, which files do not know. "
+                    "Return result.dequantize(), or put a DeQuantStub at the end."
+                )
             if not isinstance(result, (*CONSTANTS, slice, rl.Size)):
                 raise RefusedError(
                     f"export: the program returns {result!r}, a {type(result).__name__}. Results "
@@ -463,7 +484,8 @@ def _metadata(value: Any) -> Any:
 
 
 def _place(tensor: Tensor) -> tuple[Any, ...]:
-    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+    where = memory_of(tensor), tensor.storage_offset()
+    return *where, tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _site() -> str:

@@ -37,4 +37,6 @@ __all__ = [
 ]
 
 
-__getattr__ = _later.imports(__name__, ("experimental", "operator_schemas", "passes"))
+__getattr__ = _later.imports(
+    __name__, ("experimental", "operator_schemas", "passes", "tensor_type")
+)

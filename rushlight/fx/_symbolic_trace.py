@@ -11,6 +11,7 @@ import copy
 import functools
 import inspect
 import math
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
@@ -19,12 +20,14 @@ from typing import Any, ForwardRef
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight._signatures import annotations, signature
+from rushlight.fx._tree_code import TreeCodeGen
 from rushlight.fx._wrapping import Patches, patch_marked, recorded
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import CONSTANTS, Argument, map_aggregate
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
 from rushlight.nn.modules._hooks import Hooked
+from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "symbolic_trace"]
 
@@ -367,25 +370,42 @@ class Tracer(TracerBase):
             if not name.startswith("*"):
                 default = parameters[name].default
             args.append(self._input(name, default, _annotation(root_fn, name), given))
+        self._take_apart(names, given)
         if code.co_kwonlyargcount or stars > count:
             root_fn = _with_plain_parameters(root_fn, len(args))
         return root_fn, args
 
+    def _take_apart(self, names: list[str], given: dict[str, Any]) -> None:
+        """Lets the graph take what concrete_args has lists, tuples or dicts for."""
+        shapes = tuple(given.get(name, PH) for name in names)
+        leaves, spec = tree_flatten(shapes)
+        if len(leaves) == len(names) and all(map(operator.is_, leaves, shapes)):
+            return
+        if any(name.startswith("*") for name in names):
+            raise NotImplementedError(
+                "symbolic_trace: concrete_args has a list, tuple or dict for a function with "
+                f"{', '.join(names)}. Name its arguments in a function around it."
+            )
+        self.graph.set_codegen(TreeCodeGen(names, spec, None))
+
     def _input(self, name: str, default: Any, annotation: Any, given: dict[str, Any]) -> Any:
         """A Proxy for a parameter, or its value, which the graph then checks."""
         defaults = () if default is inspect.Parameter.empty else (default,)
-        value = given.get(name, PH)
+        if name not in given:
+            return self.create_proxy("placeholder", name, defaults, {}, type_expr=annotation)
+        value = given[name]
+        if not isinstance(value, (list, tuple, dict)):
+            return self._given_input(name, 1, value, defaults)
+        leaves, spec = tree_flatten(value)
+        inputs = [self._given_input(name, number, leaf) for number, leaf in enumerate(leaves, 1)]
+        return tree_unflatten(inputs, spec)
+
+    def _given_input(
+        self, name: str, number: int, value: Any, defaults: tuple[Any, ...] = ()
+    ) -> Any:
+        proxy = self.create_proxy("placeholder", f"{name}_{number}", defaults, {})
         if isinstance(value, PHBase):
-            suffix = "_1" if name in given else ""
-            return self.create_proxy(
-                "placeholder", name + suffix, defaults, {}, type_expr=None if suffix else annotation
-            )
-        if isinstance(value, (list, tuple, dict)):
-            raise NotImplementedError(
-                f"symbolic_trace: concrete_args has a {type(value).__name__} for {name!r}. Only "
-                "plain values are known; make it in a function around the module."
-            )
-        proxy = self.create_proxy("placeholder", f"{name}_1", defaults, {})
+            return proxy
         message = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
             self.create_proxy("call_function", _assert_is_none, (proxy, message), {})
@@ -453,7 +473,8 @@ def symbolic_trace(
     Args:
         root: what is recorded; layers of nn are nodes of their own.
         concrete_args: values of arguments that are to be no inputs, by name, so that the program
-            may decide by them.
+            may decide by them. A list, tuple or dict stands for an argument that is built so; its
+            items are values, or fx.PH for inputs.
 
     Raises:
         TraceError: if it decides by a value that is known only when the graph runs.

@@ -201,6 +201,13 @@ class GraphModule(nn.Module):
         state = {key: value for key, value in self.__dict__.items() if key not in _FROM_GRAPH}
         return _rebuilt, (_shared_base(type(self)), type(self).__name__, state, self._graph)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        rebuild, (base, name, state, graph) = self.__reduce__()
+        # What is noted of the module may lead back to it.
+        memo[id(self)] = result = rebuild(base, name, {}, copy.deepcopy(graph, memo))
+        result.__dict__.update(copy.deepcopy(state, memo))
+        return result
+
     def __copy__(self) -> GraphModule:
         rebuild, (base, name, state, graph) = self.__reduce__()
         return rebuild(base, name, state, copy.deepcopy(graph))
@@ -228,7 +235,7 @@ class GraphModule(nn.Module):
             class ReLU(torch.nn.Module):
                 def forward(self, input : rushlight.Tensor) -> rushlight.Tensor:
                     input_1 = input
-                    relu = rushlight.relu(input_1, False);  input_1 = None
+                    relu = rushlight.relu(input_1, inplace = False);  input_1 = None
                     return relu
         """
         inside = [

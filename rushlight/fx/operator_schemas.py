@@ -146,7 +146,7 @@ def normalize_function(
     """
     kwargs = kwargs or {}
     if isinstance(target, OpOverload):
-        target = target.function
+        target = target.op
     signatures = get_signature_for_torch_op(target)
     if signatures is not None:
         signatures = [one for one in signatures if _takes(one, args, kwargs)]

@@ -18,6 +18,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import _C
+from rushlight._op_overload import OpOverload, OpOverloadPacket
 from rushlight._overridable import function_of
 from rushlight.fx import traceback as node_meta
 from rushlight.fx._code import magic_methods, reflectable_magic_methods
@@ -271,7 +272,8 @@ class Proxy:
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        orig_method = function_of(orig_method)
+        if not isinstance(orig_method, (OpOverload, OpOverloadPacket)):
+            orig_method = function_of(orig_method)
         kwargs = kwargs or {}
         tracers: dict[TracerBase, None] = {}
 

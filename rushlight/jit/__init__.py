@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import UnionType
@@ -70,6 +71,13 @@ __all__ = [
 
 class TracerWarning(Warning):
     """A recording does not do all that the program does."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Hides these warnings where the library itself, not the program, gives cause for them."""
+        warnings.filterwarnings(
+            "ignore", category=TracerWarning, module="(torch|rushlight).(?!jit)"
+        )
 
 
 class Error(Exception):

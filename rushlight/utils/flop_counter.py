@@ -85,7 +85,7 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 
 def _called_by(target: Any) -> Any:
     """The function that a program calls for torch.ops.aten.add and the like; others themselves."""
-    return function_of(target._function) if isinstance(target, OpOverloadPacket) else target
+    return function_of(target) if isinstance(target, OpOverloadPacket) else target
 
 
 class FlopCounterMode(TorchFunctionMode):

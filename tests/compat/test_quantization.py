@@ -258,6 +258,29 @@ def test_dynamic_linear_layers() -> None:
     same(program, 2e-3)
 
 
+def test_transposed_and_dynamic_convolutions() -> None:
+    weight, x = normal(4, 3, 3, 3, scale=0.3), normal(2, 4, 5, 6)
+
+    def transposed(lib: Any) -> Any:
+        lib.backends.quantized.engine = "x86"
+        layer = lib.ao.nn.quantized.ConvTranspose2d(4, 3, 3, 2, 1, 1)
+        layer.set_weight_bias(
+            lib.quantize_per_tensor(lib.tensor(weight), 0.01, 0, lib.qint8),
+            lib.tensor([0.1, -0.2, 0.3]),
+        )
+        layer.scale, layer.zero_point = 0.05, 120
+        input = lib.quantize_per_tensor(lib.tensor(x), 0.03, 110, lib.quint8)
+        integers = layer(input).int_repr().contiguous().numpy().astype(np.int64)
+        # PyTorch rounds the results of dynamic convolutions, too; what they hold is the same.
+        dynamic = lib.ao.nn.quantized.dynamic.ConvTranspose2d(4, 3, 3, output_padding=(0, 0))
+        texts = repr(layer), list(layer.state_dict()), repr(dynamic), list(dynamic.state_dict())
+        return texts, integers
+
+    (texts, ours), (wanted_texts, theirs) = both(transposed)
+    assert texts == wanted_texts and np.abs(ours - theirs).max() <= 1
+    assert (ours != theirs).mean() < 0.01
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_dynamic_recurrent_networks(kind: str) -> None:
     theirs = getattr(pytorch.nn, kind)(8, 16, 2, bidirectional=True)
@@ -338,7 +361,7 @@ def test_the_configurations_have_the_same_names() -> None:
     rest = {n for n in missing if not any(part in n for part in known)}
     others = """Granularity MappingType MatchAllNode ObserverOrFakeQuantize Pattern PerAxis PerBlock
     PerGroup PerRow PerTensor PerToken TorchAODType ZeroPointDomain fuse_conv_bn_jit
-    fuse_convtranspose_bn get_block_size get_combined_dict
+    get_block_size get_combined_dict
     get_default_float_to_quantized_operator_mappings get_fuser_method_new get_quantized_operator"""
     assert rest <= set(others.split()), rest
 

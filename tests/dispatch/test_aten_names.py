@@ -31,3 +31,10 @@ def test_padding_and_resampling_by_dims() -> None:
     assert aten.upsample_nearest1d(row[None], [6]).tolist() == twice
     assert aten.upsample_nearest1d.vec(row[None], None, [2.0]).tolist() == twice
     assert aten.upsample_linear1d(row[None], [5], True).tolist() == [[[1, 1.5, 2, 2.5, 3]]]
+
+
+def test_sizes_are_asked_by_operators() -> None:
+    x = torch.ones(2, 3)[:, 1:]
+    assert (aten.sym_size.int(x, 1), aten.sym_size.default(x)) == (2, (2, 2))
+    assert (aten.sym_stride.int(x, 0), aten.sym_stride.default(x)) == (3, (3, 1))
+    assert (aten.sym_numel.default(x), aten.sym_storage_offset.default(x)) == (4, 1)

@@ -162,7 +162,7 @@ def test_what_writes_into_an_argument_is_no_dead_code() -> None:
 
     module = fx.symbolic_trace(program)
     assert module.graph.eliminate_dead_code()
-    assert [node.name for node in module.graph.nodes] == ["a", "add", "add_1", "mul", "output"]
+    assert [node.name for node in module.graph.nodes] == ["a", "add", "add_1", "mul_out", "output"]
 
 
 def test_dead_code_goes_and_what_writes_stays() -> None:

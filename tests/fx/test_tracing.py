@@ -177,8 +177,6 @@ def test_concrete_arguments_decide_and_are_checked(flag: Any, value: int) -> Non
     with pytest.raises(AssertionError, match="flag has been specialized to have value"):
         traced(3, 17, 2)
     assert fx.symbolic_trace(f, concrete_args=(fx.PH, flag, fx.PH))(3, flag, 2) == value
-    with pytest.raises(NotImplementedError, match="concrete_args has a list"):
-        fx.symbolic_trace(f, concrete_args={"flag": [1]})
 
 
 def branches(x: Any) -> Any:

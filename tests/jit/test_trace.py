@@ -144,3 +144,17 @@ def test_scripted_modules_that_read_elements_run_but_are_not_saved(tmp_path: Pat
     assert scripted(torch.ones(2), scale=2.0).tolist() == [2, 2]
     with pytest.raises(RuntimeError, match="reads elements"):
         jit.save(scripted, tmp_path / "signed.pt")
+
+
+def test_warnings_of_the_library_itself_can_be_hidden() -> None:
+    def warn(module: str) -> None:
+        warnings.warn_explicit("text", jit.TracerWarning, "file", 1, module)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        jit.TracerWarning.ignore_lib_warnings()
+        warn("rushlight.nn.functional")
+        assert not caught
+        warn("program")
+        warn("rushlight.jit._trace")
+    assert len(caught) == 2

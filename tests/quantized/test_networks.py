@@ -156,6 +156,46 @@ def test_a_state_dict_loads_into_a_network_that_went_the_same_way(trained: nn.Mo
         other.load_state_dict(broken)
 
 
+def saved_and_loaded(network: Any, *inputs: Any) -> Any:
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(network, inputs), file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+def test_a_quantized_network_is_traced_and_saved(trained: nn.Module) -> None:
+    small, x = static(trained), digits()[0][:20]
+    again = saved_and_loaded(small, x)
+    assert torch.equal(again(x), small(x))
+    scripted = torch.jit.script(small)
+    scripted(x)
+    torch.jit.save(scripted, file := io.BytesIO())
+    file.seek(0)
+    assert torch.equal(torch.jit.load(file)(x[:7]), small(x[:7]))
+    torch.export.save(torch.export.export(small, (x,)), file := io.BytesIO())
+    file.seek(0)
+    assert torch.equal(torch.export.load(file).module()(x), small(x))
+    assert torch.equal(torch.compile(small)(x), small(x))
+
+
+def test_networks_with_weights_of_bytes_are_traced_and_saved() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Embedding(9, 6), nn.Linear(6, 4), nn.ReLU(), nn.LSTM(4, 3))
+    small = q.quantize_dynamic(q.quantize_dynamic(layers), dtype=torch.quint8)
+    indices = torch.tensor([[1, 5], [0, 8]])
+    again = saved_and_loaded(small, indices)
+    for ours, wanted in zip(flat(again(indices)), flat(small(indices)), strict=True):
+        assert torch.equal(ours, wanted)
+
+
+def test_what_a_file_holds_of_a_network_is_no_quantized_tensor() -> None:
+    def program(x: torch.Tensor) -> Any:
+        return torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+
+    with pytest.raises(RuntimeError, match="DeQuantStub"):
+        torch.jit.trace(program, torch.ones(2))
+
+
 def test_training_with_rounding_ends_in_a_good_network(trained: nn.Module) -> None:
     torch.manual_seed(1)
     network = copy.deepcopy(trained).train()
@@ -176,9 +216,25 @@ def test_training_on_the_graph(trained: nn.Module) -> None:
     network.quant, network.dequant = nn.Identity(), nn.Identity()
     x = digits()[0][:8]
     prepared = prepare_qat_fx(network, q.get_default_qat_qconfig_mapping(), (x,))
+    nniqat, nniq = torch.ao.nn.intrinsic.qat, torch.ao.nn.intrinsic.quantized
+    assert type(prepared.get_submodule("conv")) is nniqat.ConvBnReLU2d
     train(prepared, 1)
     small = convert_fx(prepared.eval())
+    assert type(small.get_submodule("conv")) is nniq.ConvReLU2d
     assert accuracy(small) > 0.9
+
+
+def test_a_network_fused_before_is_trained_on_the_graph() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).train()
+    fused = q.fuse_modules_qat(layers, ["0", "1"])
+    mapping, x = q.get_default_qat_qconfig_mapping(), torch.randn(4, 2, 6, 6)
+    prepared = prepare_qat_fx(fused, mapping, (x,))
+    assert type(prepared.get_submodule("0")) is torch.ao.nn.intrinsic.qat.ConvBn2d
+    prepared(x).sum().backward()
+    small = convert_fx(prepared.eval())
+    assert type(small.get_submodule("0")) is nnq.Conv2d
+    assert float((small(x) - prepared(x)).abs().max()) < 0.1
 
 
 def test_the_batch_norm_of_a_layer_in_training_is_that_of_the_float_layers() -> None:
@@ -355,3 +411,44 @@ def test_layers_take_their_arguments_as_in_pytorch() -> None:
         nnq.ELU(0.5, 3, 1.5, alpha=2.0)
     with pytest.raises(TypeError, match="There are 3"):
         nnq.ELU(0.5, 3, 1.5, False)
+
+
+class Written(nn.Module):
+    """A network of functions and parameters of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(0.3 * torch.randn(6, 2, 3, 3))
+        self.norm = nn.BatchNorm2d(6)
+        self.table = nn.ParameterDict({"out": 0.3 * torch.randn(3, 6), "bias": torch.randn(3)})
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        F = nn.functional
+        x = F.relu(self.norm(F.conv2d(x, self.kernel, stride=2, groups=2, padding=1)))
+        return F.linear(x.mean((2, 3)), self.table["out"], bias=self.table["bias"])
+
+
+@pytest.mark.parametrize("is_qat", [False, True])
+def test_functions_with_parameters_are_quantized_on_the_graph(is_qat: bool) -> None:
+    torch.manual_seed(0)
+    network, x = Written().train(is_qat), torch.randn(4, 4, 8, 8)
+    if is_qat:
+        prepared = prepare_qat_fx(network, q.get_default_qat_qconfig_mapping(), (x,))
+        prepared(x).sum().backward()
+    else:
+        prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (x,))
+        assert torch.allclose(prepared(x), network(x), atol=1e-5)
+    small = convert_fx(prepared.eval())
+    nniq = torch.ao.nn.intrinsic.quantized
+    assert {type(m) for n, m in small.named_modules() if n} >= {nniq.ConvReLU2d, nnq.Linear}
+    assert float((small(x) - prepared(x)).abs().max()) < 0.1
+    assert not list(small.parameters())
+    assert "kernel" in network.state_dict()
+
+
+def test_functions_are_quantized_as_their_types_say() -> None:
+    mapping, x = q.get_default_qconfig_mapping(), torch.randn(4, 4, 8, 8)
+    mapping.set_object_type(nn.functional.linear, None)
+    small = convert_fx(prepare_fx(Written().eval(), mapping, (x,)))
+    kinds = {type(module) for module in small.modules()}
+    assert nn.Linear in kinds and torch.ao.nn.intrinsic.quantized.ConvReLU2d in kinds

@@ -97,8 +97,14 @@ Args:
   .variants = function,
   .forward = [](const Tensor& input, const Tensor& scale, const Tensor& zero_point, int64_t axis,
                 int64_t quant_min, int64_t quant_max) {
-    return fake_quantize(input, by_channel(scale, input, axis, "scale"),
-                         by_channel(zero_point, input, axis, "zero_point"), quant_min, quant_max);
+    Tensor scales = by_channel(scale, input, axis, "scale");
+    Tensor zeros = by_channel(zero_point, input, axis, "zero_point");
+    if (!is_floating(zero_point.dtype()))
+      return fake_quantize(input, scales, zeros, quant_min, quant_max);
+    // Zero points between the integers count before numbers are rounded.
+    Tensor shift = zeros * scales;
+    Tensor shifted = fake_quantize(input + shift, scales, zeros_like(zeros), quant_min, quant_max);
+    return cast(shifted - shift, input.dtype());
   },
 })
 

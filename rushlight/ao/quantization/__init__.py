@@ -35,6 +35,7 @@ from rushlight.ao.quantization.fake_quantize import (
 from rushlight.ao.quantization.fuse_modules import (
     fuse_conv_bn,
     fuse_conv_bn_relu,
+    fuse_convtranspose_bn,
     fuse_linear_bn,
     fuse_modules,
     fuse_modules_qat,
@@ -219,6 +220,7 @@ __all__ = [
     "float_qparams_weight_only_qconfig",
     "fuse_conv_bn",
     "fuse_conv_bn_relu",
+    "fuse_convtranspose_bn",
     "fuse_linear_bn",
     "fuse_modules",
     "fuse_modules_qat",

@@ -174,7 +174,8 @@ class UniformQuantizationObserverBase(ObserverBase):
             scale = rl.maximum(scale, self.eps)
             if not self.dtype.is_signed:
                 middle = (self.quant_min + self.quant_max) // 2
-                zero_point += middle if self.has_customized_qrange else 128
+                half = 1 << (8 * self.dtype.itemsize - 1)
+                zero_point += middle if self.has_customized_qrange else half
         elif self.qscheme is rl.per_channel_affine_float_qparams:
             scale = (max_val - min_val) / steps
             scale = rl.where(scale > self.eps, scale, rl.ones_like(scale))

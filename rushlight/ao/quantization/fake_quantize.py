@@ -139,18 +139,19 @@ class FakeQuantize(FakeQuantizeBase):
         if self.observer_enabled[0] == 1:
             self.activation_post_process(X.detach())
             scale, zero_point = self._choose()
-            # Fresh ones: the tape may hold the last, when the module serves twice.
-            self.scale = scale.detach().float()
-            self.zero_point = zero_point.to(self.zero_point.dtype)
+            scale = scale.detach().float()
+            zero_point = zero_point.to(self.zero_point.dtype)
+            # In place, where replicas look; the tape gets these, which no other call changes.
+            self.scale.resize_(scale.shape).copy_(scale)
+            self.zero_point.resize_(zero_point.shape).copy_(zero_point)
+        else:
+            scale, zero_point = self.scale, self.zero_point
         if self.fake_quant_enabled[0] == 0:
             return X
+        bounds = self.quant_min, self.quant_max
         if self.is_per_channel:
-            return rl.fake_quantize_per_channel_affine(
-                X, self.scale, self.zero_point, self.ch_axis, self.quant_min, self.quant_max
-            )
-        return rl.fake_quantize_per_tensor_affine(
-            X, self.scale, self.zero_point, self.quant_min, self.quant_max
-        )
+            return rl.fake_quantize_per_channel_affine(X, scale, zero_point, self.ch_axis, *bounds)
+        return rl.fake_quantize_per_tensor_affine(X, scale, zero_point, *bounds)
 
     def extra_repr(self) -> str:
         return (

@@ -13,6 +13,7 @@ from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 __all__ = [
     "fuse_conv_bn",
     "fuse_conv_bn_relu",
+    "fuse_convtranspose_bn",
     "fuse_known_modules",
     "fuse_linear_bn",
     "fuse_modules",
@@ -59,6 +60,17 @@ def fuse_linear_bn(is_qat: bool, linear: Any, bn: Any) -> Any:
     return nni.LinearBn1d(linear, bn) if is_qat else fuse_linear_bn_eval(linear, bn)
 
 
+def fuse_convtranspose_bn(is_qat: bool, convt: Any, bn: Any) -> Any:
+    """Returns a transposed convolution with a batch norm folded in."""
+    _check_modes(False, convt, bn)
+    if is_qat:
+        raise NotImplementedError(
+            "fuse_modules_qat: a transposed convolution and a batch norm are not trained as one "
+            "module. Fuse them by fuse_modules in evaluation."
+        )
+    return fuse_conv_bn_eval(convt, bn, transpose=True)
+
+
 def _sequence(kind: Any) -> Callable[..., Any]:
     return lambda is_qat, *layers: kind(*layers)
 
@@ -69,6 +81,9 @@ _METHODS: dict[tuple[Any, ...], Callable[..., Any]] = {
     (nn.BatchNorm2d, nn.ReLU): _sequence(nni.BNReLU2d),
     (nn.BatchNorm3d, nn.ReLU): _sequence(nni.BNReLU3d),
 }
+for _dims in (1, 2, 3):
+    _classes = getattr(nn, f"ConvTranspose{_dims}d"), getattr(nn, f"BatchNorm{_dims}d")
+    _METHODS[_classes] = fuse_convtranspose_bn
 for _conv, (_norm, _with_relu, _, _) in _CONVS.items():
     _METHODS[_conv, nn.ReLU] = _sequence(_with_relu)
     _METHODS[_conv, _norm] = fuse_conv_bn
@@ -136,9 +151,9 @@ def fuse_modules(
 ) -> Any:
     """Returns a network with lists of its modules fused into the first of each.
 
-    Known are: conv, bn / conv, bn, relu / conv, relu / linear, relu / linear, bn / bn, relu. The
-    others of a list become Identity. A batch norm is folded in, so that the network must be in
-    evaluation.
+    Known are: conv, bn / conv, bn, relu / conv, relu / linear, relu / linear, bn / bn, relu, and a
+    transposed conv with its bn. The others of a list become Identity. A batch norm is folded in, so
+    that the network must be in evaluation.
 
     Args:
         model: the network.

@@ -40,9 +40,9 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     DeQuantStub: nnq.DeQuantize,
     nnq.FloatFunctional: nnq.QFunctional,
     **_same_names(
-        "BatchNorm2d BatchNorm3d Dropout Conv1d Conv2d Conv3d ELU Embedding EmbeddingBag GroupNorm "
-        "Hardswish InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm LeakyReLU Linear ReLU6 "
-        "PReLU",
+        "BatchNorm2d BatchNorm3d Dropout Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d "
+        "ConvTranspose3d ELU Embedding EmbeddingBag GroupNorm Hardswish InstanceNorm1d "
+        "InstanceNorm2d InstanceNorm3d LayerNorm LeakyReLU Linear ReLU6 PReLU",
         nn,
         nnq,
     ),
@@ -66,6 +66,7 @@ DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
 DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     **_same_names("Linear LSTM GRU LSTMCell GRUCell RNNCell", nn, nnqd),
     NonDynamicallyQuantizableLinear: nnqd.Linear,
+    nnqat.dynamic.Linear: nnqd.Linear,
     nni.LinearReLU: nniqd.LinearReLU,
     nn.EmbeddingBag: nnq.EmbeddingBag,
     nn.Embedding: nnq.Embedding,

@@ -34,6 +34,7 @@ from rushlight.ao.quantization.quantization_mappings import (
     get_default_static_quant_module_mappings,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
+from rushlight.nn.modules.conv import _ConvTransposeNd
 
 __all__ = [
     "add_quant_dequant",
@@ -65,9 +66,19 @@ def propagate_qconfig_(
 
 def _propagate(module: Any, by_key: dict[Any, Any], around: Any, name: str) -> None:
     qconfig = by_key.get(name, by_key.get(type(module), getattr(module, "qconfig", around)))
+    if isinstance(module, _ConvTransposeNd) and getattr(qconfig, "weight", None) is not None:
+        _check_by_tensor(module, qconfig)
     module.qconfig = qconfig
     for child_name, child in module.named_children():
         _propagate(child, by_key, qconfig, f"{name}.{child_name}" if name else child_name)
+
+
+def _check_by_tensor(module: nn.Module, qconfig: Any) -> None:
+    if getattr(qconfig.weight(), "ch_axis", -1) >= 0:
+        raise AssertionError(
+            f"prepare: Per channel weight observer is not supported yet for {type(module).__name__}"
+            ". Give it a qconfig with default_weight_observer."
+        )
 
 
 def _observe_result(module: nn.Module, _inputs: Any, result: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import rushlight as rl
 from rushlight import _quantized_ops, fx, nn
 from rushlight.ao.nn import quantized as nnq
+from rushlight.ao.quantization._fx_calls import calls_to_layers
 from rushlight.ao.quantization._fx_fusion import fuse_graph, is_relu
 from rushlight.ao.quantization._fx_kinds import OWN_CALLS, call_name, is_shared
 from rushlight.ao.quantization.observer import PlaceholderObserver
@@ -184,6 +185,7 @@ def _prepare(
     if is_qat and not model.training:
         raise AssertionError("prepare_qat_fx only works for models in train mode")
     graph_module = _traced(model, custom)
+    calls_to_layers(graph_module)
     fuse_graph(graph_module, is_qat)
     if example_inputs is not None:
         inputs = example_inputs if isinstance(example_inputs, list | tuple) else (example_inputs,)
@@ -193,7 +195,7 @@ def _prepare(
         for node, seen in zip(graph_module.graph.nodes, probe.graph.nodes, strict=True):
             node.meta["is_float"] = seen.meta["is_float"]
     for node in graph_module.graph.nodes:
-        found = _kind_of(node, graph_module, mapping)
+        found = _kind_of(node, graph_module, mapping, is_qat)
         if found:
             node.meta["quantization"] = found
     if is_qat:
@@ -202,7 +204,7 @@ def _prepare(
     return graph_module
 
 
-def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping) -> Any:
+def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping, is_qat: bool) -> Any:
     """The node's kind and qconfig; None for one that stays as it is."""
     if not node.meta.get("is_float", True) and not is_shared(node, root):
         return None
@@ -211,13 +213,15 @@ def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping) -> An
     if node.op == "call_module":
         layer = root.get_submodule(str(node.target))
         first: Any = layer[0] if isinstance(layer, nn.Sequential) and len(layer) else layer
-        qconfig = mapping.find(str(node.target), type(first))
+        qconfig = mapping.find(str(node.target), node.meta.get("called", type(first)))
         if qconfig is not None and type(layer) in DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS:
             is_table = isinstance(first, nn.Embedding | nn.EmbeddingBag)
             if is_table or getattr(qconfig.activation(), "is_dynamic", False):
                 layer.qconfig = first.qconfig = qconfig
                 return ("weight", qconfig)
-        if type(layer) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS and not is_shared(node, root):
+        is_trained = is_qat and type(layer) in DEFAULT_QAT_MODULE_MAPPINGS
+        is_known = is_trained or type(layer) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
+        if is_known and not is_shared(node, root):
             if qconfig is None or isinstance(qconfig.activation(), PlaceholderObserver):
                 return None
             layer.qconfig = first.qconfig = qconfig

@@ -12,13 +12,13 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, cast
+from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._wrapper import DisableTorchDispatch
 from rushlight.fx import traceback
-from rushlight.fx._code import CodeGen
+from rushlight.fx._tree_code import TreeCodeGen
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -82,6 +82,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 "or the like. A graph computes with tensors. Keep the number in a tensor, choose "
                 "by torch.where, or pass it as an argument."
             )
+        if func is rl.ops.aten.lift_fresh.default:  # the program may write into what it made
+            func = rl.ops.aten.lift_fresh_copy.default
         noted = pytree.tree_map(self._noted, (args, kwargs))
         name = getattr(func, "_opname", None) or getattr(func, "__name__", "op")
         node = self.graph.create_node("call_function", func, *noted, name=name)
@@ -149,48 +151,6 @@ def _memory(tensor: Tensor) -> Any:
 
 def _meta_of(tensor: Tensor) -> dict[str, Any]:
     return {"shape": tuple(tensor.shape), "dtype": tensor.dtype, "stride": tensor.stride()}
-
-
-class _TreeCodeGen(CodeGen):
-    """Takes arguments apart and puts the result together, as the function had them."""
-
-    def __init__(self, names: list[str], in_spec: Any, out_spec: Any) -> None:
-        self.names = names
-        self.in_spec = in_spec
-        self.out_spec = out_spec
-
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
-        head = f"def forward(self, {', '.join(self.names)}){maybe_return_annotation}:"
-        if not free_vars:
-            return head
-        inputs = f"self._flat_inputs({', '.join(self.names)})"
-        return f"{head}\n    {', '.join(free_vars)}, = {inputs}"
-
-    def generate_output(self, output_args: Any) -> str:
-        return f"return pytree.tree_unflatten({output_args!r}, self._out_spec)"
-
-    def additional_globals(self) -> list[tuple[str, Any]]:
-        return [("pytree", pytree)]
-
-    def process_inputs(self, *args: Any) -> Any:
-        leaves, spec = pytree.tree_flatten(args)
-        if spec != self.in_spec:
-            raise ValueError(f"the arguments are {spec}, those that were traced {self.in_spec}.")
-        return leaves
-
-    def process_outputs(self, outputs: Any) -> Any:
-        return pytree.tree_unflatten(outputs, self.out_spec)
-
-
-class _TreeGraphModule(GraphModule):
-    """A graph module whose forward takes and gives what the traced function did."""
-
-    def _flat_inputs(self, *args: Any) -> Any:
-        return self._graph._codegen.process_inputs(*args)
-
-    @property
-    def _out_spec(self) -> Any:
-        return cast("_TreeCodeGen", self._graph._codegen).out_spec
 
 
 def make_fx(
@@ -266,8 +226,8 @@ def _trace(f: Callable[..., Any], args: tuple[Any, ...], table: Any) -> GraphMod
         graph.output(noted[0])
         return GraphModule(root, graph, _class_name(f))
     graph.output(noted)
-    graph.set_codegen(_TreeCodeGen(names, in_spec, out_spec))
-    return _TreeGraphModule(root, graph, _class_name(f))
+    graph.set_codegen(TreeCodeGen(names, in_spec, out_spec))
+    return GraphModule(root, graph, _class_name(f))
 
 
 def _class_name(f: Callable[..., Any]) -> str:

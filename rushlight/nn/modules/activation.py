@@ -74,7 +74,7 @@ class ReLU(_Inplace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.relu(input, self.inplace)
+        return F.relu(input, inplace=self.inplace)
 
 
 class SELU(_Inplace):

@@ -332,6 +332,8 @@ class SyncBatchNorm(_BatchNorm):
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 setattr(result, name, getattr(module, name))
             result.training = module.training
+            if hasattr(module, "qconfig"):  # how it is to be quantized
+                result.qconfig = module.qconfig
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import Tensor, nn
+import rushlight as rl
+from rushlight import Tensor, _later, nn
 from rushlight.nn import functional as F
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear"]
@@ -116,7 +117,18 @@ class Conv3d(_ConvNd, nn.Conv3d):
     _float = nn.Conv3d
 
 
-class Embedding(WithFakeQuant, nn.Embedding):
+class _WithTable(WithFakeQuant):
+    def _wants_rounding(self, qconfig: Any) -> None:
+        super()._wants_rounding(qconfig)
+        found, wanted = self.weight_fake_quant.qscheme, rl.per_channel_affine_float_qparams
+        if found is not wanted:
+            raise AssertionError(
+                f"{self._float.__name__} weights requires a qscheme of {wanted} Got {found}. Use "
+                "default_embedding_qat_qconfig."
+            )
+
+
+class Embedding(_WithTable, nn.Embedding):
     """nn.Embedding whose table is rounded by weight_fake_quant."""
 
     _float = nn.Embedding
@@ -137,7 +149,7 @@ class Embedding(WithFakeQuant, nn.Embedding):
         )
 
 
-class EmbeddingBag(WithFakeQuant, nn.EmbeddingBag):
+class EmbeddingBag(_WithTable, nn.EmbeddingBag):
     """nn.EmbeddingBag whose table is rounded by weight_fake_quant."""
 
     _float = nn.EmbeddingBag
@@ -165,3 +177,6 @@ class EmbeddingBag(WithFakeQuant, nn.EmbeddingBag):
             self.include_last_offset,
             self.padding_idx,
         )
+
+
+__getattr__ = _later.imports(__name__, ("dynamic",))

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from rushlight import _later
 from rushlight.ao.nn.quantized.conv import Conv1d, Conv2d, Conv3d
+from rushlight.ao.nn.quantized.conv_transpose import (
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from rushlight.ao.nn.quantized.embedding import Embedding, EmbeddingBag
 from rushlight.ao.nn.quantized.functional_modules import (
     FloatFunctional,
@@ -42,6 +47,9 @@ __all__ = [
     "Conv1d",
     "Conv2d",
     "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "DeQuantize",
     "Dropout",
     "ELU",

@@ -13,6 +13,7 @@ from typing import Any
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._quantized import PerChannel, PerTensor, QuantizedTensor, integers_of, wrap
+from rushlight.compiler import is_recording
 
 _ROWS = 64  # of the product that linear weights are packed for; they serve fewer and more rows too
 
@@ -68,16 +69,18 @@ class PackedWeight:
     def __deepcopy__(self, memo: dict[int, Any]) -> PackedWeight:
         return self  # nothing changes it
 
-    def _pack(self, sizes: Sequence[int], has_zero_point: bool, is_float: bool) -> Tensor:
+    def _pack(self, sizes: Sequence[int], has_zero_point: bool, is_float: bool) -> Tensor | None:
+        if is_recording.get():  # what is recorded may run on another processor
+            return None
         key = (has_zero_point, is_float)
         if key not in self._packed:
             self._packed[key] = _C._int8_pack(self.integers, sizes, *self.window, *key)
         return self._packed[key]
 
     def __call__(
-        self, input: Tensor, scale: float, zero_point: int, relu: bool = False
-    ) -> QuantizedTensor:
-        """Returns the layer's quantized result for a quint8 input."""
+        self, input: Tensor, scale: float | None, zero_point: int, relu: bool = False
+    ) -> Tensor:
+        """Returns the layer's result for a quint8 input, quantized unless scale is None."""
         where = self.where
         if not isinstance(input, QuantizedTensor) or not isinstance(input.form, PerTensor):
             raise NotImplementedError(
@@ -95,7 +98,7 @@ class PackedWeight:
             sizes: Sequence[int] = (_ROWS, integers.shape[1])
         else:
             sizes = integers.shape
-        packed = self._pack(sizes, form.zero_point != 0, False)
+        packed = self._pack(sizes, form.zero_point != 0, scale is None)
         result = _C._int8_product(
             integers,
             self.integers,
@@ -112,7 +115,7 @@ class PackedWeight:
         )
         if is_linear and len(leading) != 1:
             result = result.reshape(*leading, result.shape[-1])
-        return wrap(result, PerTensor(scale, zero_point))
+        return result if scale is None else wrap(result, PerTensor(scale, zero_point))
 
     def dynamic(self, input: Tensor, reduce_range: bool = True, relu: bool = False) -> Tensor:
         """Returns a linear layer's float32 result for a float32 input, by the input's own range."""

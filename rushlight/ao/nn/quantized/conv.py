@@ -22,6 +22,8 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 class _ConvNd(QuantizedLayer):
     _dims: int
     _relu = False
+    _has_form = True  # whether results are quantized
+    _settings: tuple[str, ...] = ("stride", "padding", "dilation", "groups", "padding_mode")
 
     def __init__(
         self,
@@ -51,9 +53,13 @@ class _ConvNd(QuantizedLayer):
         self.kernel_size, self.stride, self.dilation = map(_ntuple(dims), window)
         self.padding = self._named_padding(padding)
         self.padding_mode = padding_mode
-        sizes = (out_channels, in_channels // groups, *self.kernel_size)
-        weight = rl._make_per_tensor_quantized_tensor(rl.zeros(sizes, dtype=rl.int8), 1.0, 0)
+        self.output_padding = (0,) * dims
+        zeros = rl.zeros(*self._weight_channels(), *self.kernel_size, dtype=rl.int8)
+        weight = rl._make_per_tensor_quantized_tensor(zeros, 1.0, 0)
         self.set_weight_bias(weight, rl.zeros(out_channels) if bias else None)
+
+    def _weight_channels(self) -> tuple[int, int]:
+        return self.out_channels, self.in_channels // self.groups
 
     def _named_padding(self, padding: Any) -> tuple[int, ...]:
         if not isinstance(padding, str):
@@ -71,13 +77,16 @@ class _ConvNd(QuantizedLayer):
     def set_weight_bias(self, w: Any, b: Tensor | None) -> None:
         """Replaces weight, (out, in / groups, *kernel_size) of dtype qint8, and bias."""
         self._weight, self._bias = w, None if b is None else b.detach()
+        padding = self.padding if self.padding_mode == "zeros" else (0,) * self._dims
+        self._packed_params = self._packed(w, self.stride, padding)
+
+    def _packed(self, w: Any, stride: tuple[int, ...], padding: tuple[int, ...]) -> PackedWeight:
         # Sequences are images of one line.
         line = (1,) if self._dims == 1 else ()
-        padding = self.padding if self.padding_mode == "zeros" else (0,) * self._dims
-        self._packed_params = PackedWeight(
+        return PackedWeight(
             wrap(integers_of(w).unsqueeze(2), w.form) if line else w,
-            b,
-            line + self.stride,
+            self._bias,
+            line + stride,
             (0,) * len(line) + padding,
             line + self.dilation,
             self.groups,
@@ -97,15 +106,24 @@ class _ConvNd(QuantizedLayer):
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns the quantized result: (N, C, ...) to (N, out_channels, ...)."""
+        return self._convolved(input, self.scale, self.zero_point)
+
+    def _convolved(self, input: Tensor, scale: float | None, zero_point: int) -> Tensor:
+        """The result for a quantized input; in floats if scale is None."""
         if input.dim() != self._dims + 2:
             raise ValueError(f"Input shape must be `(N, C, ...)` of {self._dims + 2} dims!")
-        if self.padding_mode == "reflect":
-            ends = [n for n in reversed(self.padding) for _ in range(2)]
-            input = rl.nn.functional.pad(input, ends, mode="reflect")
+        input = self._padded(input)
         if self._dims == 1:
             input = input.unsqueeze(2)
-        result = self._packed_params(input, self.scale, self.zero_point, self._relu)
+        result = self._packed_params(input, scale, zero_point, self._relu)
         return result.squeeze(2) if self._dims == 1 else result
+
+    def _padded(self, input: Any) -> Any:
+        """The input with what its padding is besides zeros."""
+        if self.padding_mode == "zeros":
+            return input
+        ends = [n for n in reversed(self.padding) for _ in range(2)]
+        return rl.nn.functional.pad(input, ends, mode="reflect")
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[prefix + "weight"] = self._weight
@@ -130,6 +148,8 @@ class _ConvNd(QuantizedLayer):
             text += f", padding={self.padding}"
         if any(d != 1 for d in self.dilation):
             text += f", dilation={self.dilation}"
+        if any(self.output_padding):
+            text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
         return text if self._bias is not None else text + ", bias=False"
@@ -143,15 +163,12 @@ class _ConvNd(QuantizedLayer):
             layer.in_channels,
             layer.out_channels,
             layer.kernel_size,
-            layer.stride,
-            layer.padding,
-            layer.dilation,
-            layer.groups,
-            layer.bias is not None,
-            layer.padding_mode,
+            bias=layer.bias is not None,
+            **{name: getattr(layer, name) for name in cls._settings},
         )
         take_weight(result, layer, observer)
-        result.scale, result.zero_point = form_of(mod)
+        if cls._has_form:
+            result.scale, result.zero_point = form_of(mod)
         return result
 
 

@@ -63,19 +63,9 @@ class _WithBatchNorm(nnqat.WithFakeQuant):
     _norm: Any
     _fuse: Any
 
-    def __init__(
-        self,
-        *args: Any,
-        eps: float = 1e-05,
-        momentum: float = 0.1,
-        freeze_bn: bool = False,
-        qconfig: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def _add_norm(self, eps: float, momentum: float, freeze_bn: bool, qconfig: Any) -> None:
         layer: Any = self
-        layer._float.__init__(self, *args, **kwargs)
-        channels = layer.weight.shape[0]
-        layer.bn = self._norm(channels, eps, momentum)
+        layer.bn = self._norm(layer.weight.shape[0], eps, momentum)
         layer.freeze_bn = freeze_bn
         self._wants_rounding(qconfig)
         if freeze_bn:
@@ -142,6 +132,29 @@ class _WithBatchNorm(nnqat.WithFakeQuant):
 class _ConvBn(_WithBatchNorm):
     _fuse = staticmethod(fuse_conv_bn_eval)
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] | str = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool | None = None,
+        padding_mode: str = "zeros",
+        eps: float = 1e-05,
+        momentum: float = 0.1,
+        freeze_bn: bool = False,
+        qconfig: Any = None,
+    ) -> None:
+        layer: Any = self
+        window = (kernel_size, stride, padding, dilation)
+        layer._float.__init__(
+            self, in_channels, out_channels, *window, groups, bool(bias), padding_mode
+        )
+        self._add_norm(eps, momentum, freeze_bn, qconfig)
+
     def _product(self, input: Tensor, weight: Tensor) -> Tensor:
         layer: Any = self
         return layer._conv_forward(input, weight, None)
@@ -191,6 +204,19 @@ class LinearBn1d(_WithBatchNorm, nn.Linear):
     """Linear and BatchNorm1d, whose weight is rounded as it will be when they are one."""
 
     _float, _norm, _fuse = nn.Linear, nn.BatchNorm1d, staticmethod(fuse_linear_bn_eval)
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        eps: float = 1e-05,
+        momentum: float = 0.1,
+        freeze_bn: bool = False,
+        qconfig: Any = None,
+    ) -> None:
+        nn.Linear.__init__(self, in_features, out_features, bias)
+        self._add_norm(eps, momentum, freeze_bn, qconfig)
 
     def _product(self, input: Tensor, weight: Tensor) -> Tensor:
         return F.linear(input, weight)

@@ -5,7 +5,28 @@ Each call brings its input into 8 bits by the input's own range, so that nothing
 
 from __future__ import annotations
 
+from rushlight.ao.nn.quantized.dynamic.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from rushlight.ao.nn.quantized.dynamic.linear import Linear
 from rushlight.ao.nn.quantized.dynamic.rnn import GRU, LSTM, GRUCell, LSTMCell, RNNCell
 
-__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "Linear", "RNNCell"]
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "GRU",
+    "GRUCell",
+    "LSTM",
+    "LSTMCell",
+    "Linear",
+    "RNNCell",
+]
