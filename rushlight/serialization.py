@@ -108,7 +108,7 @@ def load(
     map_location: MAP_LOCATION = None,
     pickle_module: Any = None,
     *,
-    weights_only: bool | None = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
@@ -124,7 +124,8 @@ def load(
             function of (storage, saved device) that returns a storage on the wanted one, or None.
         pickle_module: only Python's pickle, which is the default.
         weights_only: with False a file may also hold NumPy's arrays and numbers, and plain data of
-            the standard library such as argparse.Namespace; still no code.
+            the standard library such as argparse.Namespace; still no code. True by default, but
+            False where a pickle_module is given.
         mmap: map the file into memory, so that tensors are read when they are used; f must be a
             path. Changing such a tensor does not change the file.
         pickle_load_args: encoding of the texts that Python 2 wrote, latin1 by default, or "bytes";
@@ -144,6 +145,8 @@ def load(
         [tensor([0, 1, 2]), 'three']
     """
     _check_pickle_module("load", pickle_module)
+    if weights_only is None:
+        weights_only = pickle_module is None
     _check_load_arguments(f, map_location, pickle_load_args)
     from rushlight._guards import active_fake_mode
 
@@ -166,8 +169,7 @@ def load(
     is_shared = mmap and config.load.mmap_flags == mmap_module.MAP_SHARED
     texts = {name: pickle_load_args[name] for name in _TEXTS & pickle_load_args.keys()}
     options = ReadOptions(mmap, is_shared, order, _skips_data, **texts)
-    more = weights_only is False
-    rest = (map_location, options, _safe_globals, _restore, more)
+    rest = (map_location, options, _safe_globals, _restore, not weights_only)
     if isinstance(f, str | os.PathLike):
         with open(f, "r+b" if is_shared else "rb") as file:
             return read_checkpoint(file, os.fspath(f), *rest)
