@@ -125,7 +125,8 @@ def load(
         pickle_module: only Python's pickle, which is the default.
         weights_only: with False a file may also hold NumPy's arrays and numbers, and plain data of
             the standard library such as argparse.Namespace; still no code. True by default, but
-            False where a pickle_module is given.
+            False where a pickle_module is given, or TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 stands in
+            the environment. TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 there makes it True always.
         mmap: map the file into memory, so that tensors are read when they are used; f must be a
             path. Changing such a tensor does not change the file.
         pickle_load_args: encoding of the texts that Python 2 wrote, latin1 by default, or "bytes";
@@ -145,8 +146,7 @@ def load(
         [tensor([0, 1, 2]), 'three']
     """
     _check_pickle_module("load", pickle_module)
-    if weights_only is None:
-        weights_only = pickle_module is None
+    weights_only = _holds_weights_only(weights_only, pickle_module)
     _check_load_arguments(f, map_location, pickle_load_args)
     from rushlight._guards import active_fake_mode
 
@@ -270,6 +270,17 @@ def _check_pickle_module(caller: str, pickle_module: Any) -> None:
             f"{caller}: pickle_module must be Python's pickle, not {pickle_module.__name__}: files "
             "are read without any pickle module. Leave it out."
         )
+
+
+_YES = {"1", "y", "yes", "true"}  # what sets a variable of the environment
+
+
+def _holds_weights_only(asked: bool | None, pickle_module: Any) -> bool:
+    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") in _YES:
+        return True
+    if asked is not None:
+        return asked
+    return pickle_module is None and os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD") not in _YES
 
 
 _TEXTS = {"encoding", "errors"}  # how load reads the texts of Python 2

@@ -203,6 +203,20 @@ def test_naming_the_pickle_module_asks_for_plain_data_of_others() -> None:
         loaded(data, pickle_module=pickle, weights_only=True)
 
 
+def test_the_environment_says_whether_files_hold_weights_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = saved({"range": range(3)})
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    assert loaded(data) == {"range": range(3)}
+    with pytest.raises(pickle.UnpicklingError, match="not an allowed global"):
+        loaded(data, weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0")
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(pickle.UnpicklingError, match="not an allowed global"):
+        loaded(data, weights_only=False)
+
+
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 def test_plain_data_of_others_is_loaded_when_asked_for(protocol: int) -> None:
     data = data_of_others(protocol)
