@@ -109,7 +109,7 @@ def load(
     map_location: MAP_LOCATION = None,
     pickle_module: Any = None,
     *,
-    weights_only: bool | None = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
@@ -125,7 +125,9 @@ def load(
             function of (storage, saved device) that returns a storage on the wanted one, or None.
         pickle_module: only Python's pickle, which is the default.
         weights_only: with False a file may also hold NumPy's arrays and numbers, and plain data of
-            the standard library such as argparse.Namespace; still no code.
+            the standard library such as argparse.Namespace; still no code. True by default, but
+            False where a pickle_module is given, or TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 stands in
+            the environment. TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 there makes it True always.
         mmap: map the file into memory, so that tensors are read when they are used; f must be a
             path. Changing such a tensor does not change the file.
         pickle_load_args: encoding of the texts that Python 2 wrote, latin1 by default, or "bytes";
@@ -145,6 +147,7 @@ def load(
         [tensor([0, 1, 2]), 'three']
     """
     _check_pickle_module("load", pickle_module)
+    weights_only = _holds_weights_only(weights_only, pickle_module)
     _check_load_arguments(f, map_location, pickle_load_args)
     from rushlight._guards import active_fake_mode
 
@@ -167,8 +170,8 @@ def load(
     is_shared = mmap and config.load.mmap_flags == mmap_module.MAP_SHARED
     texts = {name: pickle_load_args[name] for name in _TEXTS & pickle_load_args.keys()}
     options = ReadOptions(mmap, is_shared, order, _skips_data, **texts)
-    more = weights_only is False
-    rest = (map_location, options, _own_globals | _safe_globals, _restore, more)
+    own = _own_globals | _safe_globals
+    rest = (map_location, options, own, _restore, not weights_only)
     if isinstance(f, str | os.PathLike):
         with open(f, "r+b" if is_shared else "rb") as file:
             return read_checkpoint(file, os.fspath(f), *rest)
@@ -269,6 +272,17 @@ def _check_pickle_module(caller: str, pickle_module: Any) -> None:
             f"{caller}: pickle_module must be Python's pickle, not {pickle_module.__name__}: files "
             "are read without any pickle module. Leave it out."
         )
+
+
+_YES = {"1", "y", "yes", "true"}  # what sets a variable of the environment
+
+
+def _holds_weights_only(asked: bool | None, pickle_module: Any) -> bool:
+    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD") in _YES:
+        return True
+    if asked is not None:
+        return asked
+    return pickle_module is None and os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD") not in _YES
 
 
 _TEXTS = {"encoding", "errors"}  # how load reads the texts of Python 2

@@ -92,6 +92,9 @@ def test_what_is_asked_and_answered() -> None:
     with disable_cache_limit():
         assert infer_schema is torch.library.infer_schema
     assert _insides._get_privateuse1_backend_name() == "privateuseone"
+    seen: list[bool] = []
+    torch.jit.trace(lambda x: (seen.append(_insides._is_tracing()), x + 1)[1], x, check_trace=False)
+    assert seen[0] and not _insides._is_tracing()
     assert _insides.Tag.needs_fixed_stride_order.name == "needs_fixed_stride_order"
     for name in "avx2", "avx512", "vnni", "amx_tile":
         assert getattr(_insides._cpu, f"_is_{name}_supported")() in (True, False)

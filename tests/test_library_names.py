@@ -303,6 +303,7 @@ def test_settings_of_other_compilers_are_taken() -> None:
             "utils.data.dataloader",
             "_InfiniteConstantSampler Dataset default_collate get_worker_info",
         ),
+        ("utils.data._utils.fetch", "_BaseDatasetFetcher"),
         ("utils.data.dataset", "Generator Tensor default_generator randperm random_split"),
         ("types", "BoolLikeType FloatLikeType IntLikeType"),
     ],

@@ -196,6 +196,27 @@ def data_of_others(protocol: int) -> bytes:
     return saved(values, pickle_protocol=protocol)
 
 
+def test_naming_the_pickle_module_asks_for_plain_data_of_others() -> None:
+    data = saved({"array": np.arange(3)})
+    assert loaded(data, pickle_module=pickle)["array"].tolist() == [0, 1, 2]
+    with pytest.raises(pickle.UnpicklingError, match="not an allowed global"):
+        loaded(data, pickle_module=pickle, weights_only=True)
+
+
+def test_the_environment_says_whether_files_hold_weights_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = saved({"range": range(3)})
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    assert loaded(data) == {"range": range(3)}
+    with pytest.raises(pickle.UnpicklingError, match="not an allowed global"):
+        loaded(data, weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0")
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(pickle.UnpicklingError, match="not an allowed global"):
+        loaded(data, weights_only=False)
+
+
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 def test_plain_data_of_others_is_loaded_when_asked_for(protocol: int) -> None:
     data = data_of_others(protocol)

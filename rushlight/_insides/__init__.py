@@ -11,6 +11,7 @@ from rushlight._insides import _cpu, _functorch, _nn
 from rushlight._storage import memory_of
 from rushlight._tag import Tag
 from rushlight.jit import ScriptModule, TensorType
+from rushlight.jit import is_tracing as _is_tracing
 from rushlight.linalg import LinAlgError as _LinAlgError
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "_has_mps",
     "_has_xpu",
     "_is_alias_of",
+    "_is_tracing",
     "_jit_set_profiling_executor",
     "_jit_set_profiling_mode",
     "_log_api_usage_once",

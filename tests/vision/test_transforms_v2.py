@@ -9,6 +9,7 @@ from PIL import Image
 import rushlight as torch
 from rushlight.vision import tv_tensors as tv
 from rushlight.vision.transforms import v2
+from rushlight.vision.transforms.v2 import _utils
 from rushlight.vision.transforms.v2 import functional as F
 
 CANVAS = (24, 32)
@@ -371,3 +372,11 @@ def test_augmentations_keep_the_type_and_size(name, policy) -> None:
             assert out.dtype == value.dtype
     with pytest.raises(TypeError, match="BoundingBoxes|Mask"):
         transform(SAMPLE)
+
+
+def test_libraries_ask_for_what_is_in_samples_where_torchvision_tells_it() -> None:
+    image, box = tv.Image(torch.zeros(3, *CANVAS)), box_at(1, 2, 3, 4)
+    assert _utils.query_chw([image, 1]) == (3, *CANVAS) and _utils.query_size([box]) == CANVAS
+    assert _utils.get_bounding_boxes([image, box]) is box
+    assert _utils.has_any([image], tv.Image) and not _utils.has_all([image], tv.Image, tv.Mask)
+    assert _utils.check_type(torch.zeros(1), (_utils.is_pure_tensor,))

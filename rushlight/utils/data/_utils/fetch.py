@@ -91,3 +91,6 @@ class Fetcher:
         if not samples or (self._drop_last and len(samples) < len(index)):
             raise StopIteration
         return samples
+
+
+_BaseDatasetFetcher = Fetcher  # what loaders of libraries call it
