@@ -3,6 +3,7 @@
 //
 // NumPy is reached through the buffer protocol only, so that importing us does not import it.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "bindings/dispatch.h"
@@ -177,11 +178,18 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
           " bytes) must not be greater than actual buffer length (", bytes, " bytes)");
     int64_t n = count < 0 ? room : count;
     char* begin = static_cast<char*>(view->buf) + offset;
-    CHECK(is_aligned(begin, dtype), ErrorKind::kValue, "frombuffer: offset (", offset,
+    bool shares = is_aligned(begin, dtype);
+    CHECK(shares || view->readonly, ErrorKind::kValue, "frombuffer: offset (", offset,
           " bytes) must put the elements at a multiple of ", dtype_alignment(dtype),
           " bytes. Copy the part of the buffer first, as in bytes(buffer[offset:]).");
-    Tensor t = from_storage(wrap_buffer(std::move(view), begin, size_t(n * size)), Shape{n},
-                            Shape{1}, dtype);
+    Tensor t;
+    if (shares) {
+      t = from_storage(wrap_buffer(std::move(view), begin, size_t(n * size)), Shape{n}, Shape{1},
+                       dtype);
+    } else {  // nobody can write to the buffer, so a copy is as good
+      t = empty(Shape{n}, dtype);
+      std::memcpy(t.data(), begin, size_t(n * size));
+    }
     if (requires_grad) set_requires_grad(t, true);
     return wrap(t);
   });

@@ -263,13 +263,33 @@ class Einsum {
 
     Labels result_labels = joined({batch, left_only, right_only});
     if (ending.empty()) {
-      Tensor a = with_groups(left, batch, left_only, Labels());
-      Tensor b = with_groups(right, batch, Labels(), right_only);
-      return {reshape(a * b, sizes_of({&left, &right}, result_labels)), result_labels};
+      Labels order = as_in_output(result_labels);
+      return {with_all(left, order) * with_all(right, order), order};
     }
     Tensor product = matmul(with_groups(left, batch, left_only, ending),
                             with_groups(right, batch, ending, right_only));
     return {reshape(product, sizes_of({&left, &right}, result_labels)), result_labels};
+  }
+
+  // The labels in the order of the output, so that a product lies in memory as it is returned.
+  Labels as_in_output(const Labels& labels) const {
+    Labels order;
+    for (int64_t label : output_)
+      if (contains(labels, label)) order.push_back(label);
+    for (int64_t label : labels)
+      if (!contains(output_, label)) order.push_back(label);
+    return order;
+  }
+
+  // The term with a dim for each label, of size 1 where it has none.
+  static Tensor with_all(const Term& term, const Labels& labels) {
+    Labels own;
+    for (int64_t label : labels)
+      if (contains(term.labels, label)) own.push_back(label);
+    Tensor tensor = arranged(term, own);
+    for (size_t d = 0; d < labels.size(); ++d)
+      if (!contains(term.labels, labels[d])) tensor = unsqueeze(tensor, int64_t(d));
+    return tensor;
   }
 
   static Labels joined(std::initializer_list<Labels> groups) {

@@ -29,13 +29,13 @@ from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.errors import DistBackendError, DistError
 from rushlight.distributed.flat_collectives import Way
 from rushlight.distributed.group_calls import GroupCalls
+from rushlight.distributed.mesh import Mesh
 from rushlight.distributed.reduction import ReduceOp, check_reducible
 from rushlight.distributed.store import Store
 from rushlight.distributed.work import Work, Worker
 
 if TYPE_CHECKING:
     from rushlight.distributed.coalescing import Coalescing
-    from rushlight.distributed.mesh import Mesh
     from rushlight.distributed.nccl import Cliques
 
 __all__ = ["BuiltinGroup", "ProcessGroup"]

@@ -128,3 +128,11 @@ def test_the_order_of_a_planner_is_kept(step: str, monkeypatch: pytest.MonkeyPat
     backend = torch.backends.opt_einsum
     monkeypatch.setattr(backend, "get_opt_einsum", lambda: Planner)
     check("ea,fb,abcd,gc,hd->efgh", operands_of("ea,fb,abcd,gc,hd->efgh"))
+
+
+def test_a_product_without_sums_lies_in_memory_as_it_is_returned() -> None:
+    a, b = torch.randn(5, 4), torch.randn(3, 4)
+    result = torch.einsum("nd,bd->bnd", a, b)
+    assert result.is_contiguous()
+    assert torch.equal(result, a * b[:, None])
+    assert torch.einsum("a,b->ba", a[:, 0], b[:, 0]).is_contiguous()

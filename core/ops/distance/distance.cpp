@@ -24,7 +24,7 @@ Tensor norm_along(const Tensor& input, double p, int64_t dim, bool keepdim) {
 DType fractional_result(const Tensor& x1, const Tensor& x2) {
   const Tensor* both[] = {&x1, &x2};
   DType dtype = result_dtype(both);
-  return is_integral(dtype) ? default_dtype() : dtype;
+  return is_integral(dtype) || is_bool(dtype) ? default_dtype() : dtype;
 }
 
 // The differences of all pairs, (B, P, R, M).
