@@ -89,7 +89,7 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
   .variants = function | inplace,
   .batch   = by_elements,
   .forward = [](const Tensor& input, double threshold, double value, bool, const Tensor* into) {
-    bool cuts = is_integral(input.dtype());  // the numbers, as everywhere where they become integers
+    bool cuts = is_integral(input.dtype());  // the numbers, which become integers
     return pointwise_into<threshold_value>(into, input, cuts ? std::trunc(threshold) : threshold,
                                            cuts ? std::trunc(value) : value);
   },
