@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Self
+from typing import ClassVar, Self
 
 __all__ = ["Event", "EventMetadataValue", "EventSource", "NodeState", "RdzvEvent"]
 
@@ -30,6 +30,17 @@ class NodeState(StrEnum):
 
 class _Written:
     """What is written as JSON."""
+
+    _enums: ClassVar[dict[str, type[StrEnum]]]  # of the fields that are no plain values
+
+    @classmethod
+    def deserialize(cls, data: str | Self) -> Self:
+        """Returns the event of a text of JSON."""
+        if isinstance(data, cls):
+            return data
+        facts = json.loads(str(data))
+        facts |= {name: enum(facts[name]) for name, enum in cls._enums.items()}
+        return cls(**facts)
 
     def serialize(self) -> str:
         """Returns it as JSON."""
@@ -61,14 +72,7 @@ class Event(_Written):
     timestamp: int = 0
     metadata: dict[str, EventMetadataValue] = field(default_factory=dict)
 
-    @classmethod
-    def deserialize(cls, data: str | Self) -> Self:
-        """Returns the event of a text of JSON."""
-        if isinstance(data, cls):
-            return data
-        facts = json.loads(str(data))
-        facts["source"] = EventSource(facts["source"])
-        return cls(**facts)
+    _enums: ClassVar = {"source": EventSource}
 
 
 @dataclass
@@ -98,11 +102,4 @@ class RdzvEvent(_Written):
     local_id: int | None = None
     error_trace: str = ""
 
-    @classmethod
-    def deserialize(cls, data: str | Self) -> Self:
-        """Returns the event of a text of JSON."""
-        if isinstance(data, cls):
-            return data
-        facts = json.loads(str(data))
-        facts["node_state"] = NodeState(facts["node_state"])
-        return cls(**facts)
+    _enums: ClassVar = {"node_state": NodeState}
