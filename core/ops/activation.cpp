@@ -89,9 +89,10 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
   .variants = function | inplace,
   .batch   = by_elements,
   .forward = [](const Tensor& input, double threshold, double value, bool, const Tensor* into) {
-    bool cuts = is_integral(input.dtype());  // the numbers, which become integers
-    return pointwise_into<threshold_value>(into, input, cuts ? std::trunc(threshold) : threshold,
-                                           cuts ? std::trunc(value) : value);
+    if (is_integral(input.dtype()))  // the numbers become integers, if they fit
+      for (double* number : {&threshold, &value})
+        *number = item(scalar_tensor(std::trunc(*number), input.dtype())).to<double>();
+    return pointwise_into<threshold_value>(into, input, threshold, value);
   },
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(lines<threshold_grad>)),

@@ -157,3 +157,5 @@ def test_threshold_of_integers_cuts_its_numbers() -> None:
     x = torch.arange(-2, 3)
     assert torch.threshold(x, 0.5, 1.7).tolist() == [1, 1, 1, 1, 2]
     assert torch.threshold(x.to(torch.int8), -1.5, -3.9).tolist() == [-3, -3, 0, 1, 2]
+    with pytest.raises(RuntimeError, match="uint8 without overflow: -2"):
+        torch.threshold(x.to(torch.uint8), 0.3, -2.0)
