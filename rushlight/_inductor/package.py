@@ -15,6 +15,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.export import ExportedProgram, load, save
 from rushlight.export._files import FileLike
+from rushlight.fx import GraphModule
 
 __all__ = ["AOTICompiledModel", "aoti_compile_and_package", "aoti_load_package"]
 
@@ -72,18 +73,18 @@ def aoti_load_package(
     Raises:
         RuntimeError: if the file holds no program.
     """
-    program = load(path)
+    module = load(path).module()
     if device_index >= 0:
-        program.module().to(rl.device("cuda", device_index))
-    return AOTICompiledModel(program)
+        module.to(rl.device("cuda", device_index))
+    return AOTICompiledModel(module)
 
 
 class AOTICompiledModel:
     """A packaged program: called with the arguments of the module that was exported."""
 
-    def __init__(self, program: ExportedProgram) -> None:
-        self._module = program.module()
-        self._run = rl.compile(self._module)
+    def __init__(self, module: GraphModule) -> None:
+        self._module = module
+        self._run = rl.compile(module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with rl.no_grad():
