@@ -186,7 +186,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     if (shares) {
       t = from_storage(wrap_buffer(std::move(view), begin, size_t(n * size)), Shape{n}, Shape{1},
                        dtype);
-    } else {  // nobody can write to the buffer, so a copy is as good
+    } else {  // nothing could be written to the buffer through the tensor, so a copy will do
       t = empty(Shape{n}, dtype);
       std::memcpy(t.data(), begin, size_t(n * size));
     }

@@ -165,7 +165,6 @@ def _upsample(mode: str, dims: int) -> Callable[..., Tensor]:
     return upsample
 
 
-# The operators that Python has other words for.
 def _asked(name: str) -> Callable[..., Any]:
     """What asks a tensor for a size or the like; sizes are known numbers here."""
 
@@ -176,6 +175,7 @@ def _asked(name: str) -> Callable[..., Any]:
     return ask
 
 
+# The operators that Python has other words for.
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": Tensor.item,
     "_log_softmax": _log_softmax,
