@@ -271,7 +271,7 @@ class Einsum {
     return {reshape(product, sizes_of({&left, &right}, result_labels)), result_labels};
   }
 
-  // The labels in the order of the output, so that a product lies in memory as it is returned.
+  // The labels in the order of the output. A product lies in memory as terms arranged so do.
   Labels as_in_output(const Labels& labels) const {
     Labels order;
     for (int64_t label : output_)
