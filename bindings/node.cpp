@@ -167,6 +167,10 @@ PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* sequence_number(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node_of(self)->sequence);
 }
+PyObject* run_last(PyObject* self, PyObject*) {
+  node_of(self)->sequence = Node::kRunsLast;
+  Py_RETURN_NONE;
+}
 // The shape, dtype and device of result `slot`.
 PyObject* node_result(PyObject* self, PyObject* slot) {
   return guarded([&]() -> PyObject* {
@@ -199,6 +203,7 @@ PyMethodDef node_methods[] = {
     {"__dir__", node_dir, METH_NOARGS, "The names of attributes, with those of what is kept."},
     {"_saved", node_saved, METH_NOARGS, "What the op kept for backward, as (name, tensor)."},
     {"_sequence_nr", sequence_number, METH_NOARGS, "Grows with the time of creation."},
+    {"_run_last", run_last, METH_NOARGS, "Lets walks take the node after all that are ready."},
     {"_result", node_result, METH_O, "The shape, dtype and device of one of its results."},
     {}};
 PyGetSetDef node_attributes[] = {

@@ -20,7 +20,7 @@
 namespace rushlight {
 namespace {
 
-thread_local uint64_t next_sequence = 0;
+thread_local uint64_t next_sequence = Node::kRunsLast + 1;
 
 // Where a window lies in the storage; enough to rebuild a view and its gradient. When one of base
 // and view is complex and the other is not, both are measured in parts: real numbers, two for each

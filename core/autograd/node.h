@@ -67,7 +67,9 @@ class Node : public RefCounted {
 
   std::vector<Edge> edges;
   std::vector<ResultInfo> results;
-  uint64_t sequence;  // grows with time of creation on a thread
+  // Grows with time of creation on a thread. A walk takes the greatest of the nodes that are ready.
+  uint64_t sequence;
+  static constexpr uint64_t kRunsLast = 0;
   bool fused;         // made in a FusionScope: its gradients are deferred, too
   CallSite site;
   cuda::Stream stream;  // see node_stream.h

@@ -15,7 +15,6 @@ from distributed.worlds import run_world
 
 from rushlight import distributed as dist
 from rushlight import multiprocessing as mp
-from rushlight.distributed import autograd as dist_autograd
 from rushlight.distributed import rpc
 from rushlight.distributed.rpc._agent import Agent
 
@@ -118,17 +117,6 @@ def take_the_same_name(rank: int, folder: Path) -> None:
 
 def test_processes_have_different_names(tmp_path: Path) -> None:
     run_world(2, take_the_same_name, tmp_path)
-
-
-def test_backward_across_processes_is_refused() -> None:
-    assert not dist_autograd.is_available()
-    for refused in (
-        dist_autograd.context().__enter__,
-        lambda: dist_autograd.backward(0, []),
-        lambda: dist_autograd.get_gradients(0),
-    ):
-        with pytest.raises(NotImplementedError, match="carry no history"):
-            refused()
 
 
 def test_arguments_of_init_rpc_are_checked() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from rushlight.distributed.errors import DistNetworkError
 from rushlight.distributed.mesh import Mesh, channel_of, read_exactly
-from rushlight.distributed.rpc._pickling import Parts, copied, read, room_for, written
+from rushlight.distributed.rpc._pickling import Parts, copied, read, room_for, thread, written
 from rushlight.distributed.store import Store
 from rushlight.futures import Future
 
@@ -153,7 +153,8 @@ class Agent:
         """
         if not callable(func):
             raise TypeError("function should be callable.")
-        message = written((func, tuple(args or ()), kwargs or {}))
+        scope = thread.tape and thread.tape.scope(to.id)
+        message = written((func, tuple(args or ()), kwargs or {}, scope), to.id)
         seconds = self.timeout if timeout < 0 else timeout
         deadline = time.monotonic() + seconds if seconds else float("inf")
         answer = _Answer(self._callbacks, to.id, deadline)
@@ -184,7 +185,7 @@ class Agent:
         if to == self.me.id:
             func(*args)
         else:
-            self._send(to, _NOTICE, 0, written((func, args)))
+            self._send(to, _NOTICE, 0, written((func, args), to))
 
     def _send_notices(self) -> None:
         while notice := self._notices.get():
@@ -255,6 +256,10 @@ class Agent:
         except (OSError, EOFError, RuntimeError):  # the last: the threads have ended
             self._lose(sender)
 
+    def loss_of(self, rank: int) -> str | None:
+        """Returns what is to be said of a process that has ended, None of one that goes on."""
+        return self._lost.get(rank)
+
     def _loss(self, rank: int) -> str:
         return (
             f"rpc: {self.workers[rank].name} has ended, or left the job. See its output for the "
@@ -276,22 +281,30 @@ class Agent:
 
     def _run(self, sender: int, number: int, message: Parts) -> None:
         try:
-            func, args, kwargs = read(message)
-            result = func(*args, **kwargs)
+            func, args, kwargs, scope = read(message)
+            with scope or contextlib.nullcontext():
+                result = func(*args, **kwargs)
             if getattr(func, "answers_later", False):
-                result.add_done_callback(lambda done: self._answer(sender, number, done))
+                result.add_done_callback(lambda done: self._answer(sender, number, done, scope))
                 return
         except BaseException as error:
             self._answer(sender, number, _failed(error))
         else:
-            self._answer(sender, number, _done(result))
+            self._answer(sender, number, _done(result), scope)
 
-    def _answer(self, to: int, number: int, result: Future) -> None:
-        """Sends the result of a call."""
+    def _answer(
+        self,
+        to: int,
+        number: int,
+        result: Future,
+        scope: contextlib.AbstractContextManager[Any] | None = None,
+    ) -> None:
+        """Sends the result of a call, with history in the scope of a tape."""
         try:
-            message = written((True, result.value()))
+            with scope or contextlib.nullcontext():
+                message = written((True, result.value()), to)
         except BaseException as error:
-            message = self._described(error)
+            message = self._described(error, to)
         with contextlib.suppress(DistNetworkError):  # nobody waits any more
             if to == self.me.id:
                 self._take_answer(number, copied(message))
@@ -301,14 +314,14 @@ class Agent:
             self._running -= 1
             self._is_idle.notify_all()
 
-    def _described(self, error: BaseException) -> Parts:
+    def _described(self, error: BaseException, to: int) -> Parts:
         text = "".join(traceback.format_exception(error))
         text = f"On {self.me}:\n{error!r}\n{text}"
         kind = type(error) if isinstance(error, Exception) else RuntimeError
         try:
-            return written((False, (kind, text)))
+            return written((False, (kind, text)), to)
         except Exception:  # a class that the caller cannot find
-            return written((False, (RuntimeError, text)))
+            return written((False, (RuntimeError, text)), to)
 
     def _take_answer(self, number: int, message: Parts) -> None:
         try:

@@ -6,27 +6,53 @@ import io
 import pickle
 import threading
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import rushlight as rl
 from rushlight import Tensor
 
 Parts = Sequence[bytes | memoryview]  # the pickle first
 
-__all__ = ["copied", "room_for", "read", "writing", "written"]
+__all__ = ["Tape", "copied", "read", "room_for", "thread", "written"]
 
 
-class _Writing(threading.local):
-    """Whether this thread writes a call, and not some other pickle."""
+class Tape(Protocol):
+    """What becomes of history where a thread makes or answers calls; see _tape.py."""
 
-    is_call = False
+    def sent(self, tensor: Tensor, to: int) -> Any:
+        """Goes on with the history of a tensor in a process. Returns what pickle needs, a function
+        and its arguments, to make a tensor there that has this history."""
+        ...
+
+    def scope(self, to: int) -> AbstractContextManager[Any]:
+        """Returns what can be sent to a process, and makes this the tape of a with block there."""
+        ...
 
 
-writing = _Writing()
+class _Thread(threading.local):
+    """What holds for this thread.
+
+    Attributes:
+        writes_call: whether it writes a call, and not some other pickle.
+        tape: of the calls that it makes.
+    """
+
+    writes_call = False
+    tape: Tape | None = None
+
+
+thread = _Thread()
 
 
 class _Writer(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, to: int, buffers: list[memoryview]) -> None:
+        super().__init__(file, 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
+        self._to = to
+
     def reducer_override(self, obj: Any) -> Any:
+        if thread.tape is not None and isinstance(obj, Tensor) and obj.requires_grad:
+            return thread.tape.sent(obj, self._to)
         is_plain = type(obj) is Tensor and obj.layout is rl.strided and obj.device.type == "cpu"
         if not is_plain or obj.is_conj() or obj.is_neg() or obj.grad_fn is not None:
             return NotImplemented
@@ -39,14 +65,14 @@ def _tensor(memory: Any, dtype: rl.dtype, shape: tuple[int, ...], requires_grad:
     return flat.view(shape).requires_grad_(requires_grad)
 
 
-def written(value: Any) -> Parts:
-    """Returns a value as a pickle and the memory that it refers to."""
-    file, memory = io.BytesIO(), []
-    before, writing.is_call = writing.is_call, True
+def written(value: Any, to: int) -> Parts:
+    """Returns a value for a process as a pickle and the memory that it refers to."""
+    file, memory = io.BytesIO(), list[memoryview]()
+    before, thread.writes_call = thread.writes_call, True
     try:
-        _Writer(file, 5, buffer_callback=lambda buffer: memory.append(buffer.raw())).dump(value)
+        _Writer(file, to, memory).dump(value)
     finally:
-        writing.is_call = before
+        thread.writes_call = before
     return [file.getbuffer(), *memory]
 
 

@@ -13,9 +13,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight import Tensor
+from rushlight.distributed import autograd
 from rushlight.distributed.rpc._agent import WorkerInfo, agent
 from rushlight.distributed.rpc._agent import _is_current_rpc_agent_set as _has_agent
-from rushlight.distributed.rpc._pickling import writing
+from rushlight.distributed.rpc._pickling import thread
 from rushlight.distributed.rpc.functions import async_execution
 from rushlight.futures import Future
 
@@ -132,6 +134,17 @@ def _invoke(key: Id, name: str, args: Any, kwargs: Any) -> Future:
     return result
 
 
+def _backward(key: Id, context: int, retain_graph: bool) -> None:
+    """On the owner: backward from the value."""
+    value = _value(key).future.wait()
+    if not isinstance(value, Tensor):
+        raise RuntimeError(f"backward: the RRef refers to {type(value).__name__}, not to a tensor.")
+    if context == -1:
+        value.backward(retain_graph=retain_graph)
+    else:
+        autograd.backward(context, [value], retain_graph)
+
+
 class RRef:
     """A reference to a value that stays in the process that has it, its owner.
 
@@ -154,7 +167,7 @@ class RRef:
         weakref.finalize(self, _release, owner.id, key, reference).atexit = False
 
     def __reduce__(self) -> Any:
-        if not writing.is_call:
+        if not thread.writes_call:
             raise RuntimeError(
                 "Can not pickle rref in python pickler, rref can only be pickled when using RPC"
             )
@@ -207,6 +220,17 @@ class RRef:
                 "for a copy."
             )
         return _value(self._key).future.wait()
+
+    def backward(self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False) -> None:
+        """Computes gradients from the value, a tensor of one element, where it is.
+
+        Args:
+            dist_autograd_ctx_id: the context that gets them, see distributed.autograd; by default
+                they go to the `.grad` of the owner's leaves.
+            retain_graph: whether backward shall be possible again.
+        """
+        args = (self._key, dist_autograd_ctx_id, retain_graph)
+        agent().call(self._owner, _backward, args, {}, 0).wait()
 
     def rpc_sync(self, timeout: float = -1.0) -> Any:
         """Returns an object whose methods are those of the value, called there."""

@@ -16,6 +16,7 @@ from rushlight.distributed.rpc._agent import (
     set_agent,
 )
 from rushlight.distributed.rpc._rref import RRef, create_remote, forget_values
+from rushlight.distributed.rpc._tape import forget_contexts
 from rushlight.distributed.rpc.options import BackendType, TensorPipeRpcBackendOptions
 from rushlight.futures import Future
 
@@ -120,6 +121,7 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
     finally:
         set_agent(None)
         forget_values()
+        forget_contexts()
         current.close()
 
 
