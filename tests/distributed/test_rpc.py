@@ -119,6 +119,14 @@ def test_processes_have_different_names(tmp_path: Path) -> None:
     run_world(2, take_the_same_name, tmp_path)
 
 
+def test_devices_are_noted() -> None:
+    options = rpc.TensorPipeRpcBackendOptions()
+    options.set_device_map("worker1", {0: 1})
+    options.set_device_map("worker2", {0: 0})
+    options.set_devices([0])
+    assert options.device_maps == {"worker1": {0: 1}, "worker2": {0: 0}} and options.devices == [0]
+
+
 def test_arguments_of_init_rpc_are_checked() -> None:
     assert rpc.is_available() and not rpc._is_current_rpc_agent_set()
     with pytest.raises(TypeError, match="must be a member of BackendType"):

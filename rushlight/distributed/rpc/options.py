@@ -35,3 +35,11 @@ class TensorPipeRpcBackendOptions:
     devices: Any = None
     _transports: list[str] | None = None
     _channels: list[str] | None = None
+
+    def set_device_map(self, to: str, device_map: dict[Any, Any]) -> None:
+        """Notes in device_maps which devices of this process go to which of another."""
+        self.device_maps = (self.device_maps or {}) | {to: device_map}
+
+    def set_devices(self, devices: list[Any]) -> None:
+        """Notes the devices of this process."""
+        self.devices = list(devices)
