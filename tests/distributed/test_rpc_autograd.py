@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from distributed.checks import raised
+from distributed.rpc_checks import same
 from distributed.test_rpc import join
 from distributed.worlds import run_world
 
@@ -139,6 +140,12 @@ def one_call() -> None:
         there = rpc.rpc_sync("worker1", grad_of_weight, (context,))
         torch.testing.assert_close(there, 3 * x.detach())
         assert rpc.rpc_sync("worker2", grad_of_weight, (context,)) is None
+        parameter = nn.Parameter(torch.ones(3))
+        dist_autograd.backward(context, [rpc.rpc_sync("worker1", loss_of, (parameter,))])
+        torch.testing.assert_close(dist_autograd.get_gradients(context)[parameter], weight.detach())
+        copy = rpc.rpc_sync("worker1", same, (nn.Linear(2, 1),))
+        assert [type(copied) for copied in copy.parameters()] == 2 * [nn.Parameter]
+        assert all(copied.is_leaf for copied in copy.parameters())
     assert x.grad is None and not rpc.rpc_sync("worker1", scaled, (x.detach(),)).grad_fn
 
 

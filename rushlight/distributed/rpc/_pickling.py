@@ -49,10 +49,14 @@ class _Writer(pickle.Pickler):
     def __init__(self, file: io.BytesIO, to: int, buffers: list[memoryview]) -> None:
         super().__init__(file, 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
         self._to = to
+        self._of_modules: set[int] = set()  # parameters, which stay what they are
 
     def reducer_override(self, obj: Any) -> Any:
-        if thread.tape is not None and isinstance(obj, Tensor) and obj.requires_grad:
-            return thread.tape.sent(obj, self._to)
+        if thread.tape is not None:
+            if isinstance(obj, rl.nn.Module):
+                self._of_modules.update(map(id, obj._parameters.values()))
+            elif isinstance(obj, Tensor) and obj.requires_grad and id(obj) not in self._of_modules:
+                return thread.tape.sent(obj, self._to)
         is_plain = type(obj) is Tensor and obj.layout is rl.strided and obj.device.type == "cpu"
         if not is_plain or obj.is_conj() or obj.is_neg() or obj.grad_fn is not None:
             return NotImplemented

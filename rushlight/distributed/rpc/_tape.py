@@ -182,9 +182,9 @@ class Context:
             if not retain_graph:
                 self._chain, self._received = self._anchor, []
         tape, thread.tape = thread.tape, None
-        me, failure = agent(), None
+        current, failure = agent(), None
         others = [
-            me.call(me.worker(rank), _walk, (self.number, retain_graph, number), {}, 0)
+            current.call(current.worker(rank), _walk, (self.number, retain_graph, number), {}, 0)
             for rank in tuple(self._workers)
         ]
         for other in others:
@@ -193,7 +193,7 @@ class Context:
             self._differentiate([*roots, chain], received, retain_graph)
         except BaseException as error:
             failure = error
-            self.fail(number, f"backward in {me.me.name}: {type(error).__name__}: {error}")
+            self.fail(number, f"backward in {current.me.name}: {type(error).__name__}: {error}")
         for other in others:  # also after a failure: none shall go on meanwhile
             try:
                 other.wait()
