@@ -7,6 +7,7 @@ import json
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import tempfile
@@ -255,6 +256,8 @@ def test_failures_are_read_and_told(tmp_path: Path) -> None:
     assert ProcessFailure.read(early.told()) == early
     error = ChildFailedError("program", {1: late, 0: early})
     assert error.get_first_failure() == (0, early) and "program failed: rank 0" in str(error)
+    for each in error, SignalException("asked to end", signal.SIGTERM):
+        assert str(pickle.loads(pickle.dumps(each))) == str(each)
     file.write_text('{"message": {}}')
     with pytest.raises(ValueError, match="does not tell an error"):
         ProcessFailure(0, 7, 1, str(file))

@@ -64,8 +64,11 @@ class SignalException(Exception):
     """
 
     def __init__(self, msg: str, sigval: signal.Signals) -> None:
-        super().__init__(msg)
+        super().__init__(msg, sigval)
         self.sigval = sigval
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Process(Protocol):

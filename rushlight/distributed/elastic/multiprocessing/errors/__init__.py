@@ -125,7 +125,10 @@ class ChildFailedError(Exception):
     def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
         self.name = name
         self.failures = failures
-        super().__init__(self.format_msg())
+        super().__init__(name, failures)
+
+    def __str__(self) -> str:
+        return self.format_msg()
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
         """Returns the rank and the failure of the process that failed first."""
