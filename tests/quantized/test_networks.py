@@ -287,6 +287,23 @@ def test_cells_are_close_to_their_float_forms(kind: str) -> None:
             assert float((ours - wanted).abs().max()) < 0.05
 
 
+def test_states_of_recurrent_networks_are_checked() -> None:
+    dynamic = torch.ao.nn.quantized.dynamic
+    h, x = torch.zeros(1, 2, 3), torch.ones(5, 2, 4)
+    for layer, states in (
+        (dynamic.LSTM(4, 3), (h,)),
+        (dynamic.LSTM(4, 3), torch.zeros(2, 1, 2, 4)),
+        (dynamic.GRU(4, 3), (h,)),
+    ):
+        with pytest.raises(RuntimeError, match=r"Expected hidden size \(1, 2, 3\)"):
+            layer(x, states)
+    for cell in dynamic.LSTMCell(4, 3), dynamic.GRUCell(4, 3), dynamic.RNNCell(4, 3):
+        with pytest.raises(RuntimeError, match=r"Expected hidden size \(2, 3\), got \(3"):
+            cell(x[0], torch.zeros(3, 3))
+    with pytest.raises(RuntimeError, match="Unknown nonlinearity: sine"):
+        dynamic.RNNCell(4, 3, nonlinearity="sine")
+
+
 def test_embeddings_of_bytes() -> None:
     torch.manual_seed(0)
     network = nn.ModuleDict({"e": nn.Embedding(20, 8), "b": nn.EmbeddingBag(20, 8, mode="sum")})
