@@ -469,3 +469,18 @@ def test_functions_are_quantized_as_their_types_say() -> None:
     small = convert_fx(prepare_fx(Written().eval(), mapping, (x,)))
     kinds = {type(module) for module in small.modules()}
     assert nn.Linear in kinds and torch.ao.nn.intrinsic.quantized.ConvReLU2d in kinds
+
+
+class Sums(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + 1) * x + x
+
+
+def test_a_module_that_is_called_twice_is_quantized_on_the_graph() -> None:
+    sums, x = Sums(), torch.rand(4, 8)
+    network = nn.Sequential(nn.Linear(8, 8), sums, nn.Linear(8, 8), sums).eval()
+    prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (x,))
+    expected = prepared(x)
+    small = convert_fx(prepared)
+    assert float((small(x) - expected).abs().max()) < 0.1 * float(expected.abs().max())
+    assert not any("@" in name for name in (*small.state_dict(), *vars(small)))
