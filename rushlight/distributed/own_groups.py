@@ -158,6 +158,9 @@ class _RanksOfGroups(MutableMapping[ProcessGroup, dict[int, int]]):
     def __delitem__(self, group: ProcessGroup) -> None:
         raise TypeError("pg_group_ranks: a group keeps its ranks. Call destroy_process_group.")
 
+    def __contains__(self, group: object) -> bool:
+        return group in _state.groups.values()
+
     def __iter__(self) -> Iterator[ProcessGroup]:
         return iter(_state.groups.values())
 

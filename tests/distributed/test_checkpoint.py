@@ -262,6 +262,23 @@ def test_a_place_must_be_given() -> None:
         dcp.save({}, storage_writer="here")
 
 
+def test_planners_have_options_but_no_methods_of_their_own(tmp_path: Path) -> None:
+    class Saves(dcp.DefaultSavePlanner):
+        def transform_object(self, *args: Any) -> None:
+            return
+
+    class Loads(dcp.DefaultLoadPlanner):
+        def resolve_tensor(self, *args: Any) -> None:
+            return
+
+    state = {"x": torch.ones(1)}
+    planner = dcp.DefaultSavePlanner(dedup_save_to_lowest_rank=True)
+    dcp.save(state, checkpoint_id=tmp_path, planner=planner)
+    for function, planner in (dcp.save, Saves()), (dcp.async_save, Saves()), (dcp.load, Loads()):
+        with pytest.raises(NotImplementedError, match="transform_object|resolve_tensor"):
+            function(state, checkpoint_id=tmp_path, planner=planner)
+
+
 def test_a_folder_of_safetensors_is_read_by_the_names_of_tensors(tmp_path: Path) -> None:
     reader = HuggingFaceStorageReader(str(tmp_path))
     target = {"x": torch.zeros(3)}

@@ -31,7 +31,7 @@ from rushlight.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
     entry_of,
 )
-from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner
+from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner, refuse_steps
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.tensor import DTensor
 
@@ -63,7 +63,23 @@ class CheckpointException(RuntimeError):
 
 
 class DefaultSavePlanner(SavePlanner):
-    """How save divides the work; it has no options here."""
+    """How save divides the work.
+
+    Args:
+        flatten_state_dict, flatten_sharded_tensors, dedup_replicated_tensors,
+            dedup_save_to_lowest_rank, enable_plan_caching: accepted for PyTorch's sake: of copies
+            one is written, by the rank that has least to write.
+    """
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors: bool | None = None,
+        dedup_save_to_lowest_rank: bool = False,
+        enable_plan_caching: bool = False,
+    ) -> None:
+        pass
 
 
 class DefaultLoadPlanner(LoadPlanner):
@@ -294,7 +310,7 @@ def save(
         state_dict: tensors, and what JSON can tell, nested; or objects with state_dict.
         checkpoint_id: the folder.
         storage_writer: a FileSystemWriter, in place of the folder.
-        planner: accepted for PyTorch's sake.
+        planner: accepted for PyTorch's sake, without methods of its own.
         process_group: the ranks that save together; all by default.
         no_dist: whether this process saves alone.
         use_collectives: accepted for PyTorch's sake.
@@ -316,6 +332,7 @@ def save(
         >>> sorted(saved.tensors), state["step"]
         (['model.bias', 'model.weight'], 3)
     """
+    refuse_steps("save", planner)
     if _last is not None:
         _last.join()
     ranks = _Ranks(process_group, no_dist)
@@ -348,6 +365,7 @@ def async_save(
         A future, whose result() is what save returns. Wait for it before the job ends.
     """
     global _last
+    refuse_steps("save", planner)
     ranks = _Ranks(process_group, False)
     begun = _Save(state_dict, checkpoint_id, storage_writer, ranks, True)
     if ranks.is_job:
@@ -391,7 +409,7 @@ def load(
             load_state_dict get theirs. DTensors may lie otherwise than those that were saved.
         checkpoint_id: the folder.
         storage_reader: a StorageReader such as FileSystemReader, in place of the folder.
-        planner: a DefaultLoadPlanner.
+        planner: a DefaultLoadPlanner, without methods of its own.
         process_group, no_dist: accepted for PyTorch's sake; ranks do not wait for each other.
 
     Raises:
@@ -405,6 +423,7 @@ def load(
         raise NotImplementedError(
             f"load: a {type(storage_reader).__name__} is not available. Use FileSystemReader."
         )
+    refuse_steps("load", planner)
     reader = storage_reader or FileSystemReader(os.fspath(checkpoint_id or ""))
     reader.reset(checkpoint_id)
     wanted = _states(state_dict, "load")
