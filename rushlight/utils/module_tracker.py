@@ -27,6 +27,16 @@ class ModuleCalls:
     Args:
         begins: gets the name of a module that begins, and its arguments.
         ends: gets the name, and the result; None if the module raised.
+
+    Example:
+        >>> from rushlight.utils.module_tracker import ModuleCalls
+        >>> layers = torch.nn.Sequential(torch.nn.ReLU())
+        >>> with ModuleCalls(lambda name, _: print(name), lambda name, _: print(name, "ends")):
+        ...     result = layers(torch.ones(1))
+        Sequential
+        Sequential.0
+        Sequential.0 ends
+        Sequential ends
     """
 
     def __init__(
