@@ -51,12 +51,18 @@ def aoti_compile_and_package(
         False
     """
     if package_path is None:
-        handle, package_path = tempfile.mkstemp(suffix=".pt2")
+        handle, path = tempfile.mkstemp(suffix=".pt2")
         os.close(handle)
-    path = os.fspath(package_path)
+    else:
+        path = os.fspath(package_path)
     if not path.endswith(".pt2"):
         raise ValueError(f"aoti_compile_and_package: expected a path that ends in .pt2, got {path}")
-    save(exported_program, path)
+    try:
+        save(exported_program, path)
+    except BaseException:
+        if package_path is None:
+            os.remove(path)
+        raise
     return path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
@@ -59,6 +60,7 @@ class _State:
 
 
 _state = _State()
+_connecting = threading.Lock()  # several threads may be the first to send
 
 
 class _Meta(type):
@@ -200,10 +202,7 @@ def _made(
     gpu = device.index if device is not None and device.type == "cuda" else None
     store = PrefixStore(f"group {name}", _state.store)
     if plugin := config.plugin():
-        made = _plugged(plugin, store, ranks, rank, timeout, name, pg_options)
-        made.group_name, made.group_desc = name, desc or "undefined"
-        made.ranks, made.store, made.backend = ranks, store, config
-        made.set_timeout(timeout)
+        made = plugged(plugin, config, store, ranks, rank, timeout, name, desc, pg_options)
         _state.groups[name] = made
         return made
     made = BuiltinGroup(
@@ -224,16 +223,18 @@ def _made(
     return made
 
 
-def _plugged(
+def plugged(
     plugin: _Plugin,
+    config: BackendConfig,
     store: Store,
     ranks: list[int],
     rank: int,
     timeout: timedelta,
     name: str,
+    desc: str | None,
     pg_options: Any,
 ) -> ProcessGroup:
-    """A group of a backend that was registered."""
+    """Returns a group of a backend that was registered."""
     if plugin.extended_api:
         told = _DistributedBackendOptions(store, rank, len(ranks), timeout, name, ranks)
         made = plugin.creator_fn(told, pg_options)
@@ -244,6 +245,9 @@ def _plugged(
             "init_process_group: the function of a backend must return an instance of a class that "
             f"inherits from ProcessGroup, not {made!r}."
         )
+    made.group_name, made.group_desc = name, desc or "undefined"
+    made.ranks, made.store, made.backend = ranks, store, config
+    made.set_timeout(timeout)
     return made
 
 
@@ -251,10 +255,11 @@ def mesh() -> Mesh:
     """Returns the connections to the other processes, which are made when they are needed."""
     from rushlight.distributed.mesh import Mesh
 
-    if _state.mesh is None:
-        assert _state.store is not None
-        _state.mesh = Mesh(_state.store, *_state.place)
-    return _state.mesh
+    with _connecting:
+        if _state.mesh is None:
+            assert _state.store is not None
+            _state.mesh = Mesh(_state.store, *_state.place)
+        return _state.mesh
 
 
 _hook_before = None

@@ -6,6 +6,7 @@ keeps private. Such a group has connections of its own; all else is as in groups
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import rushlight as rl
 from rushlight.distributed.backend import Backend, BackendConfig
 from rushlight.distributed.constants import default_pg_timeout
-from rushlight.distributed.groups import _plugged, _state
+from rushlight.distributed.groups import _state, plugged
 from rushlight.distributed.mesh import Mesh
 from rushlight.distributed.process_group import BuiltinGroup, ProcessGroup
 from rushlight.distributed.store import PrefixStore, Store, seconds_of
@@ -28,12 +29,16 @@ class _OwnGroup(BuiltinGroup):
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, **more: Any) -> None:
         seconds_of(timeout)
+        if not 0 <= rank < size:
+            raise ValueError(f"ProcessGroup: rank must be from 0 to {size - 1}, not {rank}.")
+        self._connecting = threading.Lock()
         super().__init__(store, rank, size, timeout, mesh=self._connect, **more)
 
     def _connect(self) -> Mesh:
-        if self._connections is None:
-            self._connections = Mesh(self.store, self._rank, self._size)
-        return self._connections
+        with self._connecting:
+            if self._connections is None:
+                self._connections = Mesh(self.store, self._rank, self._size)
+            return self._connections
 
     def place(self, rank: int) -> int:
         return rank
@@ -52,6 +57,9 @@ class ProcessGroupGloo(_OwnGroup):
         rank: of this process in the group.
         size: the number of its processes.
         timeout: how long a rank waits for another.
+
+    Raises:
+        ValueError: if the rank is not from 0 to size - 1.
 
     Example:
         >>> store = torch.distributed.HashStore()
@@ -111,16 +119,24 @@ def _new_process_group_helper(
     config = BackendConfig(backend)
     ranks = list(global_ranks_in_group) or list(range(group_size))
     own = PrefixStore(f"{group_name}/", store)
-    facts: dict[str, Any] = {"group_name": group_name, "group_desc": group_desc or "undefined"}
     if plugin := config.plugin():
         options = pg_options if backend_options is None else backend_options
-        made = _plugged(plugin, own, ranks, group_rank, timeout, group_name, options)
-        made.ranks, made.store, made.backend = ranks, own, config
-        made.group_name, made.group_desc = facts.values()
+        made = plugged(
+            plugin, config, own, ranks, group_rank, timeout, group_name, group_desc, options
+        )
     else:
         gpu = device_id.index if device_id is not None and device_id.type == "cuda" else None
-        made = _OwnGroup(own, group_rank, group_size, timeout, backend=config, device=gpu, **facts)
-        made.ranks = ranks
+        made = _OwnGroup(
+            own,
+            group_rank,
+            group_size,
+            timeout,
+            ranks=ranks,
+            group_name=group_name,
+            group_desc=group_desc or "undefined",
+            backend=config,
+            device=gpu,
+        )
     _state.groups[group_name] = made
     return made, own
 
@@ -141,6 +157,9 @@ class _RanksOfGroups(MutableMapping[ProcessGroup, dict[int, int]]):
 
     def __delitem__(self, group: ProcessGroup) -> None:
         raise TypeError("pg_group_ranks: a group keeps its ranks. Call destroy_process_group.")
+
+    def __contains__(self, group: object) -> bool:
+        return group in _state.groups.values()
 
     def __iter__(self) -> Iterator[ProcessGroup]:
         return iter(_state.groups.values())

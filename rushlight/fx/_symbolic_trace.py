@@ -127,6 +127,7 @@ class Tracer(TracerBase):
         ]
         self._autowrap_ids = {id(function) for function in (*functions, *autowrap_functions)}
         self.module_stack = {}
+        self.num_calls: dict[str, int] = {}  # of modules, by path
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         """Returns a copy, of its graph too; modules of Python are the same."""
@@ -171,13 +172,14 @@ class Tracer(TracerBase):
             kwargs: its keyword arguments.
         """
         path = self.path_of_module(m)
-        self.module_stack[path] = (path, type(m))
+        count = self.num_calls[path] = self.num_calls.get(path, -1) + 1
+        self.module_stack[f"{path}@{count}" if count else path] = (path, type(m))
         try:
             if self.is_leaf_module(m, path):
                 return self.create_proxy("call_module", path, args, kwargs)
             return forward(*args, **kwargs)
         finally:
-            self.module_stack.pop(path, None)
+            self.module_stack.popitem()
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """Called for a look at a tensor of a module; returns what the program gets.
@@ -273,6 +275,7 @@ class Tracer(TracerBase):
         self._tensor_paths: dict[Any, str] = {}
         self._note_tensors(self.root)
         self.module_stack = {}
+        self.num_calls = {}
         if not isinstance(function, FunctionType):
             function = _as_function(function)
         original = function

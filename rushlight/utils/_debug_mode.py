@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import rushlight as rl
-from rushlight import Tensor, nn
-from rushlight.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from rushlight import Tensor
 from rushlight.overrides import TorchFunctionMode, resolve_name
 from rushlight.utils import _pytree
 from rushlight.utils._python_dispatch import TorchDispatchMode
-from rushlight.utils.module_tracker import ModuleTracker
+from rushlight.utils.module_tracker import ModuleCalls
 
 __all__ = ["DebugMode"]
 
-_PACKAGE = str(Path(rl.__file__).parent)
+_PACKAGE = str(Path(rl.__file__).parent) + os.sep
 _KINDS = {"float": "f", "bfloat": "bf", "complex": "c", "int": "i", "uint": "u", "bool": "b"}
 
 Hook = Callable[..., Any]
@@ -107,7 +104,7 @@ class DebugMode(TorchDispatchMode):
         if record_torchfunction:
             self._parts.append(_Functions(self))
         if record_nn_module:
-            self._parts.append(_Modules(self))
+            self._parts.append(ModuleCalls(self._begin_module, self._end_module))
 
     @property
     def logs(self) -> list[Call]:
@@ -159,6 +156,13 @@ class DebugMode(TorchDispatchMode):
             call.stack_trace = _line_of_program()
         self.operators.append(call)
         return call
+
+    def _begin_module(self, name: str, args: Any) -> None:
+        self.operators.append(Call(name, self._depth, f"[nn.Mod] {name}"))
+        self._depth += 1
+
+    def _end_module(self, name: str, result: Any) -> None:
+        self._depth -= 1
 
     def _end(self, call: Call, result: Any) -> None:
         if self.record_output:
@@ -332,33 +336,6 @@ class _Functions(TorchFunctionMode):
             mode._depth -= 1
         mode._end(call, result)
         return result
-
-
-class _Modules:
-    """Logs the modules that run."""
-
-    def __init__(self, mode: DebugMode) -> None:
-        self._mode = mode
-        self._names = ModuleTracker()
-        self._hooks: list[Any] = []
-
-    def __enter__(self) -> None:
-        self._hooks = [
-            register_module_forward_pre_hook(self._before),
-            register_module_forward_hook(self._after, always_call=True),
-        ]
-
-    def __exit__(self, *exc_info: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def _before(self, module: nn.Module, args: Any) -> None:
-        name = self._names._name_of(module)
-        self._mode.operators.append(Call(name, self._mode._depth, f"[nn.Mod] {name}"))
-        self._mode._depth += 1
-
-    def _after(self, module: nn.Module, args: Any, result: Any) -> None:
-        self._mode._depth -= 1
 
 
 def _short_name(dtype: rl.dtype) -> str:

@@ -15,12 +15,9 @@ from rushlight import Tensor, nn
 from rushlight._op_overload import OpOverloadPacket
 from rushlight._overridable import function_of
 from rushlight.nn.modules._multiply_adds import multiply_adds
-from rushlight.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tensor_leaves, tree_map
+from rushlight.utils.module_tracker import ModuleCalls
 
 F = TypeVar("F", bound=Callable[..., int])
 
@@ -130,8 +127,9 @@ class FlopCounterMode(TorchFunctionMode):
         }
         self._formulas = {_called_by(t): formula for t, formula in {**flop_registry, **own}.items()}
         self._open: list[str] = ["Global"]  # modules that run
-        self._names: dict[nn.Module, str] = {}
-        self._hooks: list[Any] = []
+        self._calls = ModuleCalls(
+            lambda name, _: self._open.append(name), lambda *_: self._open.pop()
+        )
 
     def get_total_flops(self) -> int:
         """Returns the sum of all operations."""
@@ -170,17 +168,12 @@ class FlopCounterMode(TorchFunctionMode):
 
     def __enter__(self) -> Self:
         self.flop_counts.clear()
-        self._hooks = [
-            register_module_forward_pre_hook(self._open_module),
-            register_module_forward_hook(self._close_module, always_call=True),
-        ]
+        self._calls.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exc_info: object) -> None:
         super().__exit__(*exc_info)
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
+        self._calls.__exit__(*exc_info)
         self._open = ["Global"]
         if self.display:
             print(self.get_table())
@@ -217,20 +210,10 @@ class FlopCounterMode(TorchFunctionMode):
             times = sum(factor.requires_grad for factor in inputs[_FACTORS[op]])
 
         def add(gradients: Any) -> None:
-            if self._hooks:
+            if self._calls.is_on:
                 self._add(modules, f"{op}_backward", int(times * count))
 
         made.grad_fn.register_prehook(add)
-
-    def _open_module(self, module: nn.Module, args: Any) -> None:
-        if module not in self._names:
-            base = type(module).__name__
-            for path, child in module.named_modules():
-                self._names.setdefault(child, f"{base}.{path}" if path else base)
-        self._open.append(self._names[module])
-
-    def _close_module(self, module: nn.Module, args: Any, result: Any) -> None:
-        self._open.pop()
 
     def _add(self, modules: list[str], op: str, count: int) -> None:
         for name in dict.fromkeys(modules):

@@ -47,6 +47,7 @@ class ExecutionStats:
     Attributes:
         latency_avg_ms: how long a call took on average, in milliseconds.
         num_iters: how many calls there were, in all threads.
+        num_calling_threads: how many threads there were.
         total_time_seconds: how long they took together, each thread by itself.
         iters_per_second: calls per second of all threads.
     """
@@ -85,8 +86,8 @@ class ThroughputBenchmark:
         >>> bench = torch.utils.ThroughputBenchmark(torch.nn.Linear(2, 3))
         >>> bench.add_input(torch.ones(1, 2))
         >>> stats = bench.benchmark(num_calling_threads=2, num_warmup_iters=1, num_iters=20)
-        >>> stats.num_iters >= 20 and stats.latency_avg_ms > 0
-        True
+        >>> stats.num_iters, stats.latency_avg_ms > 0
+        (20, True)
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -114,7 +115,7 @@ class ThroughputBenchmark:
         Args:
             num_calling_threads: how many threads call the module.
             num_warmup_iters: how many calls each makes before.
-            num_iters: how many calls they make together, at least.
+            num_iters: how many calls they make together after that.
             profiler_output_path: where a trace of the calls is written; nowhere if empty.
 
         Raises:

@@ -1,5 +1,6 @@
 """DebugMode: what its log says, and where two runs part."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,15 @@ def test_lines_of_the_program_stand_above_what_they_called() -> None:
     assert lines[0].startswith("    # File: ") and "in run, code: x = torch.ones(2, 3)" in lines[0]
     assert lines[2] == "" and "code: torch.mm(torch.relu(x), x.t())" in lines[3]
     assert "File" not in debug.debug_string(show_stack_trace=False)
+
+
+def test_a_package_of_a_similar_name_is_a_program() -> None:
+    place = f"{Path(torch.__file__).parent}_more/train.py"
+    names: dict[str, Any] = {"torch": torch}
+    exec(compile("def run():\n    torch.ones(1)", place, "exec"), names)
+    with DebugMode(record_stack_trace=True) as debug:
+        names["run"]()
+    assert f"File: {place}:2 in run" in str(debug.logs[0].stack_trace)
 
 
 def test_functions_and_modules_stand_above_their_ops() -> None:

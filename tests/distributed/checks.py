@@ -387,7 +387,7 @@ def own_groups(rank: int) -> None:
         dist.barrier(group)
     dist.destroy_process_group(named)
     gloo.shutdown()
-    assert named not in c10d._world.pg_map and named not in list(c10d._world.pg_group_ranks)
+    assert named not in c10d._world.pg_map and named not in c10d._world.pg_group_ranks
 
 
 def methods(rank: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import pytest
@@ -190,3 +192,44 @@ def test_fake_backend_plays_one_rank_of_many() -> None:
         assert shard.to_local().shape == (2,) and shard.full_tensor().shape == (8,)
     finally:
         dist.destroy_process_group()
+
+
+def test_own_groups_of_a_backend_have_their_timeout() -> None:
+    c10d = dist.distributed_c10d
+    made, _ = c10d._new_process_group_helper(
+        4, 1, [], "fake", dist.HashStore(), "own", timeout=timedelta(seconds=5)
+    )
+    try:
+        assert made.timeout == timedelta(seconds=5) and dist.get_backend(made) == "fake"
+        assert (made.rank(), made.size(), made.ranks) == (1, 4, [0, 1, 2, 3])
+    finally:
+        dist.destroy_process_group(made)
+
+
+@pytest.mark.parametrize(("rank", "size"), [(2, 2), (-1, 1), (0, 0)])
+def test_ranks_of_own_groups_are_checked(rank: int, size: int) -> None:
+    with pytest.raises(ValueError, match=f"rank must be from 0 to {size - 1}, not {rank}"):
+        dist.ProcessGroupGloo(dist.HashStore(), rank, size)
+
+
+def meshes_of_first_senders(group: Any) -> list[Any]:
+    start = threading.Barrier(4)
+
+    def first(_: int) -> Any:
+        start.wait()
+        return group.mesh()
+
+    with ThreadPool(4) as pool:
+        return pool.map(first, range(4))
+
+
+def test_threads_that_send_first_share_connections() -> None:
+    group = dist.ProcessGroupGloo(dist.HashStore(), 0, 1)
+    dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        for each in group, dist.group.WORLD:
+            first, *others = meshes_of_first_senders(each)
+            assert all(mesh is first for mesh in others)
+    finally:
+        dist.destroy_process_group()
+        group.shutdown()

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,46 @@ def test_a_save_replaces_the_one_before(tmp_path: Path) -> None:
     writer = dcp.FileSystemWriter(tmp_path, overwrite=False)
     with pytest.raises(dcp.CheckpointException, match="overwrite is False"):
         dcp.save(state, storage_writer=writer)
+
+
+class Slow(dcp.FileSystemWriter):
+    """Waits before it says that the tensors are written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.may_end = threading.Event()
+
+    def write_tensors(self, *args: Any) -> None:
+        super().write_tensors(*args)
+        self.may_end.wait()
+
+
+def test_saves_that_are_begun_are_written_one_after_the_other(tmp_path: Path) -> None:
+    writer = Slow(tmp_path)
+    state: dict[str, Any] = {"x": torch.ones(2), "seen": [1]}
+    first = dcp.async_save(state, storage_writer=writer)
+    assert not first.cancel()
+    state["seen"].append(2)
+    second = dcp.async_save({"x": torch.full((2,), 2.0), "seen": []}, checkpoint_id=tmp_path)
+    threading.Timer(0.2, writer.may_end.set).start()
+    dcp.save({"x": torch.full((2,), 3.0), "seen": [3]}, checkpoint_id=tmp_path)
+    assert first.result().values == {"seen": [1]} and second.done()
+    state = {"x": torch.zeros(2), "seen": None}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["x"].tolist() == [3.0, 3.0] and state["seen"] == [3]
+
+
+def test_an_error_goes_to_other_processes() -> None:
+    error = pickle.loads(pickle.dumps(dcp.CheckpointException("save", {1: "OSError: full"})))
+    assert str(error) == "save: rank 1: OSError: full" and error.failures == {1: "OSError: full"}
+
+
+def test_an_optimizer_stays_as_it_was_if_it_cannot_step() -> None:
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5)
+    with pytest.raises(TypeError, match="closure"):
+        dcp.state_dict.get_optimizer_state_dict(model, optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.5 and model.weight.grad is None
 
 
 def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
@@ -188,12 +229,54 @@ def test_a_pickle_of_pytorch_runs_no_code(
     assert not (tmp_path / "attacked").exists()
 
 
+def test_files_of_several_saves_are_not_mixed(tmp_path: Path) -> None:
+    parts = HuggingFaceStorageWriter(str(tmp_path), save_distributed=True)
+    old = tmp_path / "shard-00002-model-00001-of-00001.safetensors"
+    safetensors.save_file({"x": torch.zeros(3)}, old)
+    dcp.save({"x": torch.ones(3)}, storage_writer=parts)
+    assert not old.exists() and len(os.listdir(tmp_path)) == 1
+    for files in {}, {"x": 2}:
+        writer = HuggingFaceStorageWriter(str(tmp_path), files)
+        dcp.save({"x": torch.ones(3)}, storage_writer=writer)
+    reader = HuggingFaceStorageReader(str(tmp_path))
+    with pytest.raises(dcp.CheckpointException, match="have the same elements of x. Remove"):
+        dcp.load({"x": torch.zeros(3)}, storage_reader=reader)
+
+
+class Cut(dcp.FileSystemReader):
+    def read_box(self, *args: Any) -> None:
+        raise EOFError("Ran out of input")
+
+
+def test_whatever_goes_wrong_is_told_alike(tmp_path: Path) -> None:
+    dcp.save({"x": torch.ones(3)}, checkpoint_id=tmp_path)
+    with pytest.raises(dcp.CheckpointException, match="rank 0: EOFError: Ran out"):
+        dcp.load({"x": torch.ones(3)}, storage_reader=Cut(tmp_path))
+
+
 def test_a_place_must_be_given() -> None:
     for call in (dcp.save, dcp.load):
         with pytest.raises(ValueError, match="needs a checkpoint_id"):
             call({})
     with pytest.raises(NotImplementedError, match="Use FileSystemWriter"):
         dcp.save({}, storage_writer="here")
+
+
+def test_planners_have_options_but_no_methods_of_their_own(tmp_path: Path) -> None:
+    class Saves(dcp.DefaultSavePlanner):
+        def transform_object(self, *args: Any) -> None:
+            return
+
+    class Loads(dcp.DefaultLoadPlanner):
+        def resolve_tensor(self, *args: Any) -> None:
+            return
+
+    state = {"x": torch.ones(1)}
+    planner = dcp.DefaultSavePlanner(dedup_save_to_lowest_rank=True)
+    dcp.save(state, checkpoint_id=tmp_path, planner=planner)
+    for function, planner in (dcp.save, Saves()), (dcp.async_save, Saves()), (dcp.load, Loads()):
+        with pytest.raises(NotImplementedError, match="transform_object|resolve_tensor"):
+            function(state, checkpoint_id=tmp_path, planner=planner)
 
 
 def test_a_folder_of_safetensors_is_read_by_the_names_of_tensors(tmp_path: Path) -> None:
@@ -204,7 +287,7 @@ def test_a_folder_of_safetensors_is_read_by_the_names_of_tensors(tmp_path: Path)
     writer = HuggingFaceStorageWriter(str(tmp_path))
     with pytest.raises(dcp.CheckpointException, match="step are no tensors"):
         dcp.save({"x": torch.ones(3), "step": 1}, storage_writer=writer)
-    (tmp_path / "model-00001-of-00001.safetensors").unlink()
+    assert os.listdir(tmp_path) == []
     safetensors.save_file({"x": torch.arange(3.0)}, tmp_path / "model.safetensors")
     dcp.load(target, storage_reader=reader)
     assert target["x"].tolist() == [0, 1, 2]
@@ -212,6 +295,9 @@ def test_a_folder_of_safetensors_is_read_by_the_names_of_tensors(tmp_path: Path)
     assert list(found) == ["x"] and isinstance(found["x"], TensorStorageMetadata)
     assert found["x"].size == (3,) and found["x"].properties.dtype is torch.float32
     assert [(chunk.offsets, chunk.sizes) for chunk in found["x"].chunks] == [((0,), (3,))]
+    safetensors.save_file({"x": torch.ones(3)}, tmp_path / "model.safetensors")
+    dcp.load(target, storage_reader=reader)
+    assert target["x"].tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="no file for x"):
         dcp.save(target, storage_writer=HuggingFaceStorageWriter(str(tmp_path), {"y": 1}))
 

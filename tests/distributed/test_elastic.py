@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
+import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
@@ -32,10 +36,12 @@ from rushlight.distributed.elastic.multiprocessing.errors import (
     ProcessFailure,
     record,
 )
+from rushlight.distributed.elastic.multiprocessing.logs import Tail
 from rushlight.distributed.elastic.utils import get_env_variable_or_raise, get_logger, macros
 from rushlight.distributed.elastic.utils.data import CyclingIterator, ElasticDistributedSampler
 from rushlight.distributed.elastic.utils.distributed import create_c10d_store, get_free_port
 from rushlight.distributed.elastic.utils.store import barrier, synchronize
+from rushlight.distributed.launcher import LaunchConfig, elastic_launch
 
 
 def speak(word: str) -> Any:
@@ -109,6 +115,120 @@ def test_waiting_ends_after_a_while_and_by_signals(tmp_path: Path) -> None:
     assert processes.wait(timeout=0).failures[0].signal_name() == "SIGTERM"
 
 
+def test_functions_may_end_their_process(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    for function, args in (sys.exit, ()), (sys.exit, (0,)), (os._exit, (0,)):
+        processes = start(function, [args], DefaultLogsSpecs(str(tmp_path)), start_method="fork")
+        assert processes.wait(period=0.05).return_values == {0: None}
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def make_function() -> Any:
+    return lambda: None
+
+
+def spoil_error_file() -> None:
+    Path(os.environ["TORCHELASTIC_ERROR_FILE"]).write_text("{")
+    os.kill(os.getpid(), 40)
+
+
+def test_what_cannot_be_told_is_a_failure_that_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.getsignal(signal.SIGTERM)
+    specs = DefaultLogsSpecs(str(tmp_path / "logs"))
+    result = start(make_function, [()], specs, start_method="fork").wait(period=0.05)
+    assert "make_function" in result.failures[0].message
+    processes = start(spoil_error_file, [()], specs, start_method="fork")
+    with pytest.raises(ValueError, match="does not tell an error"):
+        processes.wait(period=0.05)
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert os.listdir(tmp_path) == ["logs"]
+
+
+def test_results_outlive_close_and_files_of_earlier_processes_do_not(tmp_path: Path) -> None:
+    specs = DefaultLogsSpecs(str(tmp_path), {0: Std.OUT})
+    failed = start(fail, [(1,)], specs, start_method="fork").wait(period=0.05)
+    assert failed.failures[0].message == "KeyError: 'lost'"
+    assert Path(failed.stdouts[0]).name == "stdout.log" and failed.stderrs == {0: ""}
+    processes = start(speak, [("a",), ("b",)], specs, start_method="fork")
+    while any(process.poll() is None for process in processes._running.values()):
+        time.sleep(0.01)
+    processes.close()
+    assert [value.item() for value in processes.wait(timeout=0).return_values.values()] == [0, 1]
+    killed = start(os.abort, [()], specs, start_method="fork").wait(period=0.05)
+    assert killed.failures[0].signal_name() == "SIGABRT" and "SIGABRT" in killed.failures[0].message
+
+
+def test_signals_are_handled_while_processes_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGUSR1, SIGUSR1,SIGKILL,SIGNONE")
+    before = signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGTERM)
+    specs = DefaultLogsSpecs(str(tmp_path))
+    first = start(time.sleep, [(60,)], specs, start_method="fork")
+    second = start(time.sleep, [(60,)], specs, start_method="fork")
+    assert "SIGKILL is no signal" in caplog.text and "SIGNONE is no signal" in caplog.text
+    first.close()
+    with pytest.raises(SignalException):
+        os.kill(os.getpid(), signal.SIGUSR1)
+    second.close()
+    assert before == (signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGTERM))
+
+
+def ignore_sigterm(sign: Path) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sign.touch()
+    time.sleep(60)
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
+def test_a_second_signal_kills(tmp_path: Path) -> None:
+    before, sign = signal.getsignal(signal.SIGTERM), tmp_path / "sign"
+    processes = start(
+        ignore_sigterm, [(sign,)], DefaultLogsSpecs(str(tmp_path)), start_method="fork"
+    )
+    wait_for(sign)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    with pytest.raises(SignalException):
+        processes.close()
+    assert processes.wait(timeout=0).failures[0].signal_name() == "SIGKILL"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    program, sign = tmp_path / "program", tmp_path / "sign"
+    program.write_text('#!/bin/sh\nsleep 60 &\necho $! > "$1"\nmv "$1" "$2"\nwait\n')
+    program.chmod(0o755)
+    processes = start(str(program), [(tmp_path / "new", sign)], DefaultLogsSpecs(str(tmp_path)))
+    wait_for(sign)
+    processes.close()
+    state = Path(f"/proc/{sign.read_text().strip()}/stat")
+    end = time.monotonic() + 10
+    while state.exists() and ") Z " not in state.read_text():  # its new parent may not look
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_lines_are_shown_whole_and_at_once(tmp_path: Path) -> None:
+    path, shown = tmp_path / "file", io.StringIO()
+    tail = Tail({0: str(path)}, {0: "> "}, shown)
+    letters = "ä\r\nö".encode()
+    with path.open("wb", buffering=0) as file:
+        for byte in letters:
+            file.write(bytes([byte]))
+            time.sleep(Tail._PAUSE * 1.5)
+        while "ä" not in shown.getvalue():
+            time.sleep(0.01)
+    tail.stop()
+    assert shown.getvalue() == "> ä\n> ö\n"
+
+
 def test_arguments_of_start_processes(tmp_path: Path) -> None:
     with pytest.raises(
         RuntimeError, match=r"args are for the local ranks \[0, 1\], envs for \[0\]"
@@ -132,9 +252,12 @@ def test_failures_are_read_and_told(tmp_path: Path) -> None:
     assert early.timestamp_isoformat().startswith("1970-01-01_")
     late = ProcessFailure(1, 8, -9, "none.json")
     assert late.error_file == "<N/A>" and late.signal_name() == "SIGKILL"
+    assert ProcessFailure(1, 8, -40, "").message == "Signal 40 (<N/A>) received by PID 8"
     assert ProcessFailure.read(early.told()) == early
     error = ChildFailedError("program", {1: late, 0: early})
     assert error.get_first_failure() == (0, early) and "program failed: rank 0" in str(error)
+    for each in error, SignalException("asked to end", signal.SIGTERM):
+        assert str(pickle.loads(pickle.dumps(each))) == str(each)
     file.write_text('{"message": {}}')
     with pytest.raises(ValueError, match="does not tell an error"):
         ProcessFailure(0, 7, 1, str(file))
@@ -222,6 +345,20 @@ class Measured:
         raise KeyError
 
 
+def test_metrics_have_the_names_of_functions() -> None:
+    told = Noting()
+    metrics.configure(told, "names")
+
+    def inner() -> None:
+        pass
+
+    metrics.prof(inner, "names")()
+    metrics.prof(to_map, "names")(Std.OUT, 1)
+    here = "test_metrics_have_the_names_of_functions.<locals>"
+    assert {f"names/{here}.inner.success", "names/api.to_map.success"} <= told.told.keys()
+    metrics.configure(metrics.NullMetricHandler(), "names")
+
+
 def test_metrics_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     own, others = Noting(), Noting()
     metrics.configure(own, "torchelastic")
@@ -249,6 +386,46 @@ def sleep_in_time(queue: Any, seconds: float) -> None:
     for _ in range(2):
         with timer.expires(after=0.5):
             time.sleep(seconds)
+
+
+class Noted(timer.TimerClient):
+    """Keeps the names of its timers."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+
+    def acquire(self, scope_id: str, expiration_time: float) -> None:
+        self.begun.append(scope_id)
+
+    def release(self, scope_id: str) -> None:
+        self.ended.append(scope_id)
+
+
+def test_timers_are_named_by_their_places() -> None:
+    client = Noted()
+
+    @timer.expires(after=5, client=client)
+    def double(x: int) -> int:
+        return 2 * x
+
+    with ExitStack() as blocks:
+        blocks.enter_context(timer.expires(after=5, client=client))
+        blocks.enter_context(timer.expires(after=5, client=client))
+        assert double(2) == 4 and double(3) == 6
+    assert len({*client.begun}) == 3 and sorted(client.begun) == sorted(client.ended)
+    assert all(scope.startswith(f"{__file__}#") for scope in client.begun)
+
+
+def test_a_server_without_a_queue_looks_no_more_often(caplog: pytest.LogCaptureFixture) -> None:
+    queue = multiprocessing.Queue()
+    server = timer.LocalTimerServer(queue, max_interval=60)
+    queue.close()
+    server.start()
+    while not caplog.records:
+        time.sleep(0.01)
+    server.stop()
+    assert len(caplog.records) == 1
 
 
 def test_who_takes_too_long_is_killed() -> None:
@@ -332,3 +509,22 @@ def test_what_record_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ZeroDivisionError) as raised:
         record(lambda: 1 / 0, error_handler=Keeper())()
     assert kept == [raised.value]
+
+
+def test_the_error_of_a_job_is_told_though_its_files_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "own.json"))
+    config = LaunchConfig(1, 1, 1, max_restarts=0, start_method="fork")
+    with pytest.raises(ChildFailedError, match="KeyError: 'lost'"):
+        record(elastic_launch(config, fail))(1)
+    assert "KeyError: 'lost'" in (tmp_path / "own.json").read_text()
+    assert elastic_launch(config, sys.exit)() == {0: None}
+
+
+def test_an_error_is_raised_though_its_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "none" / "own.json"))
+    with pytest.raises(ZeroDivisionError), pytest.warns(UserWarning, match="cannot be written"):
+        record(lambda: 1 / 0)()

@@ -1,5 +1,6 @@
 """Packages of exported programs, by the names of PyTorch's ahead-of-time compiler."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def test_a_package_is_a_temporary_file_unless_it_has_a_path() -> None:
     path = Path(aoti_compile_and_package(program))
     assert aoti_load_package(path)(torch.tensor([-1.0])).item() == 0
     path.unlink()
+
+
+def test_no_file_is_left_of_what_is_no_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(TypeError):
+        aoti_compile_and_package(nn.ReLU())  # pyright: ignore[reportArgumentType]
+    assert not list(tmp_path.iterdir())
 
 
 def test_wrong_packages_and_constants_are_refused(tmp_path: Path) -> None:

@@ -44,6 +44,26 @@ def test_parts_are_the_calls_of_modules() -> None:
     assert not check_subgraphs_connected(norm, first)
 
 
+class Twice(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 + 1
+
+
+@pytest.mark.parametrize("by", ["export", "trace"])
+def test_each_call_of_a_module_is_a_part(by: str) -> None:
+    twice = Twice()
+    network = nn.Sequential(twice, nn.ReLU(), twice)
+    if by == "export":
+        graph = torch.export.export(network, (torch.ones(2),)).graph
+    else:
+        tracer = fx.Tracer()
+        for _ in range(2):  # it counts anew
+            graph = tracer.trace(network)
+    first, second = get_source_partitions(graph, [Twice])[Twice]
+    assert [str(node) for node in (*first.nodes, *second.nodes)] == ["mul", "add", "mul_1", "add_1"]
+    assert list(second.nodes[0].meta["nn_module_stack"]) == ["0@1"]
+
+
 def test_parts_are_the_calls_of_functions() -> None:
     parts = get_source_partitions(exported(), [F.relu, operator.add, "linear"])
     assert {source: len(found) for source, found in parts.items()} == {

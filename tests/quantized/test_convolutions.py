@@ -82,6 +82,19 @@ def test_transposed_convolutions_load_what_they_save() -> None:
     )
 
 
+@pytest.mark.parametrize("settings", [{"stride": 0}, {"stride": -1}, {"output_padding": 1}])
+def test_steps_of_transposed_convolutions_are_checked(settings: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="output padding must be smaller than either"):
+        torch.ao.nn.quantized.ConvTranspose2d(2, 2, 3, **settings)
+    torch.ao.nn.quantized.ConvTranspose2d(2, 2, 3, dilation=2, output_padding=1)
+
+
+@pytest.mark.parametrize("groups", [0, -1])
+def test_groups_are_checked(groups: int) -> None:
+    with pytest.raises(ValueError, match=f"divisible by {groups} groups"):
+        torch.ao.nn.quantized.Conv2d(2, 2, 3, groups=groups)
+
+
 def test_transposed_convolutions_name_what_they_do_not_take() -> None:
     with pytest.raises(ValueError, match="padding_mode must be 'zeros'"):
         nnq.ConvTranspose2d(4, 6, 3, padding_mode="reflect")

@@ -287,6 +287,23 @@ def test_cells_are_close_to_their_float_forms(kind: str) -> None:
             assert float((ours - wanted).abs().max()) < 0.05
 
 
+def test_states_of_recurrent_networks_are_checked() -> None:
+    dynamic = torch.ao.nn.quantized.dynamic
+    h, x = torch.zeros(1, 2, 3), torch.ones(5, 2, 4)
+    for layer, states in (
+        (dynamic.LSTM(4, 3), (h,)),
+        (dynamic.LSTM(4, 3), torch.zeros(2, 1, 2, 4)),
+        (dynamic.GRU(4, 3), (h,)),
+    ):
+        with pytest.raises(RuntimeError, match=r"Expected hidden size \(1, 2, 3\)"):
+            layer(x, states)
+    for cell in dynamic.LSTMCell(4, 3), dynamic.GRUCell(4, 3), dynamic.RNNCell(4, 3):
+        with pytest.raises(RuntimeError, match=r"Expected hidden size \(2, 3\), got \(3"):
+            cell(x[0], torch.zeros(3, 3))
+    with pytest.raises(RuntimeError, match="Unknown nonlinearity: sine"):
+        dynamic.RNNCell(4, 3, nonlinearity="sine")
+
+
 def test_embeddings_of_bytes() -> None:
     torch.manual_seed(0)
     network = nn.ModuleDict({"e": nn.Embedding(20, 8), "b": nn.EmbeddingBag(20, 8, mode="sum")})
@@ -452,3 +469,18 @@ def test_functions_are_quantized_as_their_types_say() -> None:
     small = convert_fx(prepare_fx(Written().eval(), mapping, (x,)))
     kinds = {type(module) for module in small.modules()}
     assert nn.Linear in kinds and torch.ao.nn.intrinsic.quantized.ConvReLU2d in kinds
+
+
+class Sums(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + 1) * x + x
+
+
+def test_a_module_that_is_called_twice_is_quantized_on_the_graph() -> None:
+    sums, x = Sums(), torch.rand(4, 8)
+    network = nn.Sequential(nn.Linear(8, 8), sums, nn.Linear(8, 8), sums).eval()
+    prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (x,))
+    expected = prepared(x)
+    small = convert_fx(prepared)
+    assert float((small(x) - expected).abs().max()) < 0.1 * float(expected.abs().max())
+    assert not any("@" in name for name in (*small.state_dict(), *vars(small)))

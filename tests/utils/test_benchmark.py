@@ -176,12 +176,30 @@ def test_fuzzers_draw_parameters_and_tensors_by_them() -> None:
         assert params == same and torch.equal(tensors["x"], again["x"])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.uint8, torch.bool])
+def test_fuzzed_tensors_are_as_often_in_order_as_asked(dtype: torch.dtype) -> None:
+    def draw(probability: float) -> list[Any]:
+        x = benchmark.FuzzedTensor(
+            "x", (2, 3), probability_contiguous=probability, roll_parameter=None, dtype=dtype
+        )
+        return [tensors["x"] for tensors, *_ in benchmark.Fuzzer([], [x], seed=0).take(20)]
+
+    assert all(x.is_contiguous() and x.dtype == dtype for x in draw(1.0))
+    assert not any(x.is_contiguous() for x in draw(0.0))
+    values = torch.cat([(x.abs() if x.is_complex() else x).double() for x in draw(0.0)])
+    assert values.max() <= (126 if dtype == torch.uint8 else 2) and values.min() >= 0
+    assert dtype != torch.uint8 or values.min() >= 1
+
+
 def test_fuzzers_refuse_what_they_cannot_draw() -> None:
     n = benchmark.FuzzedParameter("n", 1, 2)
     for wrong in (
         lambda: benchmark.FuzzedParameter("n", 2, 1),
         lambda: benchmark.FuzzedParameter("n", 0, 1, distribution="loguniform"),
         lambda: benchmark.FuzzedParameter("n", 0, 1, distribution={1: 1.0}),
+        lambda: benchmark.FuzzedParameter("n", distribution={}),
+        lambda: benchmark.FuzzedParameter("n", distribution={1: 0.0}),
+        lambda: benchmark.FuzzedParameter("n", distribution={1: 1.0, 2: -0.5}),
         lambda: benchmark.Fuzzer([n, n], []),
         lambda: next(benchmark.Fuzzer([n], [], [lambda n: n > 2]).take(1)),
         lambda: next(

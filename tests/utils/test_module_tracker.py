@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.utils.module_tracker import ModuleTracker
+from rushlight.nn.modules.module import register_module_forward_pre_hook
+from rushlight.utils.flop_counter import FlopCounterMode
+from rushlight.utils.module_tracker import ModuleCalls, ModuleTracker
 
 seen: list[tuple[str, list[str], bool]] = []
 
@@ -72,3 +76,47 @@ def test_all_is_forgotten_after_backward_and_after_errors() -> None:
         assert tracker.parents == {"Global"}
     nn.Linear(2, 1)(torch.ones(1, 2))
     assert tracker.parents == {"Global"}
+
+
+def test_each_module_that_begins_ends() -> None:
+    lines: list[str] = []
+    calls = ModuleCalls(
+        lambda name, args: lines.append(f"{name} begins"),
+        lambda name, result: lines.append(f"{name} ends{' well' * (result is not None)}"),
+    )
+
+    def fail(module: nn.Module, args: Any) -> None:
+        if isinstance(module, nn.ReLU):
+            raise ArithmeticError
+
+    net = nn.Sequential(nn.ReLU())
+    hook = register_module_forward_pre_hook(fail)
+    try:
+        with calls, FlopCounterMode(display=False), pytest.raises(ArithmeticError):
+            net(torch.ones(1))
+    finally:
+        hook.remove()
+    assert lines == ["Sequential begins", "Sequential ends"]
+    lines.clear()
+    with calls:
+        net(torch.ones(1))
+    net(torch.ones(1))
+    names = ["Sequential", "Sequential.0"]
+    assert lines == [f"{name} begins" for name in names] + [
+        f"{name} ends well" for name in reversed(names)
+    ]
+
+
+def test_a_tracker_keeps_neither_modules_nor_tapes() -> None:
+    kept: list[weakref.ref[Any]] = []
+
+    def run() -> None:
+        net = nn.Linear(2, 1)
+        kept.extend((weakref.ref(net), weakref.ref(net.weight)))
+        net(torch.ones(1, 2, requires_grad=True)).sum().backward()
+
+    tracker = ModuleTracker()
+    with tracker:
+        run()
+        gc.collect()
+        assert [ref() for ref in kept] == [None, None]

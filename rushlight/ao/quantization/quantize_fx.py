@@ -430,8 +430,9 @@ class _Conversion:
 
 def _place(node: fx.Node) -> str:
     """The path of the module in which a node was recorded, as part of a name."""
-    stack = node.meta.get("nn_module_stack") or {"": None}
-    return str(list(stack)[-1]).replace(".", "_")
+    stack = node.meta.get("nn_module_stack") or {"": ("", None)}
+    path, _ = list(stack.values())[-1]
+    return path.replace(".", "_")
 
 
 def _quantized_call(

@@ -6,10 +6,12 @@ far. Every rank reads by itself, only what its parts need, so the number of rank
 
 from __future__ import annotations
 
+import copy
 import os
+import threading
 import weakref
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import rushlight as rl
@@ -29,7 +31,7 @@ from rushlight.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
     entry_of,
 )
-from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner
+from rushlight.distributed.checkpoint.planner import LoadPlanner, SavePlanner, refuse_steps
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.tensor import DTensor
 
@@ -52,13 +54,32 @@ class CheckpointException(RuntimeError):
     """
 
     def __init__(self, msg: str, failures: dict[int, str]) -> None:
-        told = "; ".join(f"rank {rank}: {text}" for rank, text in failures.items())
-        super().__init__(f"{msg}: {told}")
+        super().__init__(msg, failures)
         self.failures = failures
+
+    def __str__(self) -> str:
+        told = "; ".join(f"rank {rank}: {text}" for rank, text in self.failures.items())
+        return f"{self.args[0]}: {told}"
 
 
 class DefaultSavePlanner(SavePlanner):
-    """How save divides the work; it has no options here."""
+    """How save divides the work.
+
+    Args:
+        flatten_state_dict, flatten_sharded_tensors, dedup_replicated_tensors,
+            dedup_save_to_lowest_rank, enable_plan_caching: accepted for PyTorch's sake: of copies
+            one is written, by the rank that has least to write.
+    """
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors: bool | None = None,
+        dedup_save_to_lowest_rank: bool = False,
+        enable_plan_caching: bool = False,
+    ) -> None:
+        pass
 
 
 class DefaultLoadPlanner(LoadPlanner):
@@ -164,7 +185,7 @@ class _Plan:
                 self.paths[key] = _tree.steps_of(states, path)
             if not isinstance(value, Tensor):
                 _tree.encoded(value, key)
-                self.values[key] = value
+                self.values[key] = copy.deepcopy(value) if copies else value
                 continue
             box, offsets = _box(value)
             if box.is_meta:
@@ -253,6 +274,7 @@ class _Save:
         """Writes this rank's files and, when all have, the metadata."""
         error = None
         try:
+            self.writer.check_plan(self.metadata)
             files: dict[str, dict[Any, Tensor]] = {}
             for place, box in self.plan.boxes.items():
                 if self.owners[place] == ranks.rank:
@@ -288,7 +310,7 @@ def save(
         state_dict: tensors, and what JSON can tell, nested; or objects with state_dict.
         checkpoint_id: the folder.
         storage_writer: a FileSystemWriter, in place of the folder.
-        planner: accepted for PyTorch's sake.
+        planner: accepted for PyTorch's sake, without methods of its own.
         process_group: the ranks that save together; all by default.
         no_dist: whether this process saves alone.
         use_collectives: accepted for PyTorch's sake.
@@ -310,12 +332,16 @@ def save(
         >>> sorted(saved.tensors), state["step"]
         (['model.bias', 'model.weight'], 3)
     """
+    refuse_steps("save", planner)
+    if _last is not None:
+        _last.join()
     ranks = _Ranks(process_group, no_dist)
     return _Save(state_dict, checkpoint_id, storage_writer, ranks, False).finish(ranks)
 
 
-_writers: weakref.WeakKeyDictionary[Any, tuple[Any, ThreadPoolExecutor]]
-_writers = weakref.WeakKeyDictionary()
+# Those of async_save, with which the collectives of the program do not mix.
+_groups: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_last: threading.Thread | None = None  # that saves; each waits for the one before
 
 
 def async_save(
@@ -329,6 +355,8 @@ def async_save(
 ) -> Future[Metadata]:
     """Copies a state dict, and writes the copy while the program goes on. All ranks call it.
 
+    Saves are written one after the other, in the order of the calls.
+
     Args:
         state_dict, checkpoint_id, storage_writer, planner, process_group: see save.
         **options: accepted for PyTorch's sake.
@@ -336,18 +364,33 @@ def async_save(
     Returns:
         A future, whose result() is what save returns. Wait for it before the job ends.
     """
+    global _last
+    refuse_steps("save", planner)
     ranks = _Ranks(process_group, False)
     begun = _Save(state_dict, checkpoint_id, storage_writer, ranks, True)
-    if not ranks.is_job:
-        return ThreadPoolExecutor(1, "checkpoint").submit(begun.finish, ranks)
-    group = process_group or dist.group.WORLD
-    if group not in _writers:
-        # A group of its own, since collectives of the program go on in the other.
-        members = dist.get_process_group_ranks(group)
-        own = dist.new_group(members, use_local_synchronization=True, group_desc="checkpoint")
-        _writers[group] = own, ThreadPoolExecutor(1, "checkpoint")
-    own, thread = _writers[group]
-    return thread.submit(begun.finish, _Ranks(own, False))
+    if ranks.is_job:
+        group = process_group or dist.group.WORLD
+        if group not in _groups:
+            members = dist.get_process_group_ranks(group)
+            _groups[group] = dist.new_group(
+                members, use_local_synchronization=True, group_desc="checkpoint"
+            )
+        ranks = _Ranks(_groups[group], False)
+    saved: Future[Metadata] = Future()
+    saved.set_running_or_notify_cancel()  # other ranks would wait for one that is cancelled
+    before = _last
+
+    def finish() -> None:
+        if before is not None:
+            before.join()
+        try:
+            saved.set_result(begun.finish(ranks))
+        except BaseException as error:
+            saved.set_exception(error)
+
+    _last = threading.Thread(target=finish, name="checkpoint")
+    _last.start()
+    return saved
 
 
 def load(
@@ -366,7 +409,7 @@ def load(
             load_state_dict get theirs. DTensors may lie otherwise than those that were saved.
         checkpoint_id: the folder.
         storage_reader: a StorageReader such as FileSystemReader, in place of the folder.
-        planner: a DefaultLoadPlanner.
+        planner: a DefaultLoadPlanner, without methods of its own.
         process_group, no_dist: accepted for PyTorch's sake; ranks do not wait for each other.
 
     Raises:
@@ -380,14 +423,14 @@ def load(
         raise NotImplementedError(
             f"load: a {type(storage_reader).__name__} is not available. Use FileSystemReader."
         )
+    refuse_steps("load", planner)
     reader = storage_reader or FileSystemReader(os.fspath(checkpoint_id or ""))
-    if checkpoint_id is not None:
-        reader.reset(checkpoint_id)
+    reader.reset(checkpoint_id)
     wanted = _states(state_dict, "load")
     try:
         with rl.no_grad():
             _fill(wanted, reader, planner or DefaultLoadPlanner())
-    except (RuntimeError, ValueError, TypeError, OSError, NotImplementedError) as error:
+    except Exception as error:
         rank = dist.get_rank() if dist.is_initialized() else 0
         raise CheckpointException("load", {rank: f"{type(error).__name__}: {error}"}) from error
     for key, value in wanted.items():

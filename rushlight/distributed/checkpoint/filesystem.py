@@ -26,7 +26,7 @@ Place = tuple[str, tuple[int, ...]]
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
 
-_PREFIX, _SUFFIX = "part-", ".safetensors"
+_SUFFIX = ".safetensors"
 
 
 class StorageWriter:
@@ -86,6 +86,8 @@ class FileSystemWriter(StorageWriter):
         tensor([1., 1.])
     """
 
+    prefix = "part-"  # of the names of files that only this class writes
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -107,9 +109,12 @@ class FileSystemWriter(StorageWriter):
                 "folder."
             )
 
+    def check_plan(self, metadata: Metadata) -> None:
+        """Raises ValueError if there is what files of this kind cannot hold."""
+
     def file_of(self, save: str, rank: int, key: str) -> str:
         """Returns the name of the file in which a rank writes its part of a tensor."""
-        return f"{_PREFIX}{save}-{rank}{_SUFFIX}"
+        return f"{self.prefix}{save}-{rank}{_SUFFIX}"
 
     def name_of(self, key: str, offsets: tuple[int, ...]) -> str:
         """Returns what a box of a tensor is called in its file."""
@@ -134,9 +139,13 @@ class FileSystemWriter(StorageWriter):
         """Makes what the ranks have written the checkpoint of the folder."""
         os.makedirs(self.path, exist_ok=True)
         metadata.write(self.path)
+        self.remove_others(metadata)
+
+    def remove_others(self, metadata: Metadata) -> None:
+        """Removes the files of earlier saves."""
         kept = {part.file for entry in metadata.tensors.values() for part in entry.chunks}
         for name in os.listdir(self.path):
-            if name.startswith(_PREFIX) and name.endswith(_SUFFIX) and name not in kept:
+            if name.startswith(self.prefix) and name.endswith(_SUFFIX) and name not in kept:
                 with contextlib.suppress(OSError):
                     os.remove(os.path.join(self.path, name))
 

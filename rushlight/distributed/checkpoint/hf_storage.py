@@ -55,6 +55,8 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         {'x': tensor([1., 1.])}
     """
 
+    prefix = "shard-"
+
     def __init__(
         self,
         path: str,
@@ -72,7 +74,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
     def file_of(self, save: str, rank: int, key: str) -> str:
         """Returns the name of the file in which a rank writes its part of a tensor."""
         name = _file_name(self.files, key)
-        return f"shard-{rank + 1:05d}-{name}" if self.is_distributed else name
+        return f"{self.prefix}{rank + 1:05d}-{name}" if self.is_distributed else name
 
     def name_of(self, key: str, offsets: tuple[int, ...]) -> str:
         """Returns the name of the tensor."""
@@ -83,24 +85,29 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         offsets = {key: {"saved_offsets": list(begin)} for key, begin in places}
         return {_OFFSETS: json.dumps(offsets), "DCP_VERSION": "1.0", "format": "pt"}
 
-    def write_metadata(self, metadata: Metadata) -> None:
-        """Writes which file has which tensor, if each is in one."""
+    def check_plan(self, metadata: Metadata) -> None:
+        """See FileSystemWriter."""
         if metadata.values:
             raise ValueError(
                 f"HuggingFaceStorageWriter: {', '.join(metadata.values)} are no tensors. Such "
                 "files have only tensors. Use FileSystemWriter."
             )
+        if not self.is_distributed:
+            for key, entry in metadata.tensors.items():
+                if len(entry.chunks) != 1:
+                    raise ValueError(
+                        f"HuggingFaceStorageWriter: {key} is in {len(entry.chunks)} parts. Pass "
+                        "save_distributed=True."
+                    )
+
+    def write_metadata(self, metadata: Metadata) -> None:
+        """Writes which file has which tensor, if each is in one."""
+        self.remove_others(metadata)
         if self.whole_path is not None:
             consolidate(self.path, self.whole_path, self.files)
         elif not self.is_distributed:
-            parts = {key: entry.chunks for key, entry in metadata.tensors.items()}
-            for key, found in parts.items():
-                if len(found) != 1:
-                    raise ValueError(
-                        f"HuggingFaceStorageWriter: {key} is in {len(found)} parts. Pass "
-                        "save_distributed=True."
-                    )
-            _write_index(self.path, metadata, {key: found[0].file for key, found in parts.items()})
+            files = {key: entry.chunks[0].file for key, entry in metadata.tensors.items()}
+            _write_index(self.path, metadata, files)
 
 
 class HuggingFaceStorageReader(FileSystemReader):
@@ -119,7 +126,7 @@ class HuggingFaceStorageReader(FileSystemReader):
 
         Raises:
             FileNotFoundError: if there is none.
-            ValueError: if one is damaged.
+            ValueError: if one is damaged, or they are of several saves.
         """
         files = sorted(name for name in os.listdir(self.path) if name.endswith(_SUFFIX))
         if not files:
@@ -140,8 +147,13 @@ class HuggingFaceStorageReader(FileSystemReader):
                 ends = (offset + length for offset, length in zip(begin, shape, strict=True))
                 entry.size = rl.Size(map(max, entry.size, ends))
                 entry.chunks.append(ChunkStorageMetadata(rl.Size(begin), tensor.shape, name, key))
-        for entry in tensors.values():
+        for key, entry in tensors.items():
             entry_is_whole(entry)
+            if sum(math.prod(part.sizes) for part in entry.chunks) > math.prod(entry.size):
+                raise ValueError(
+                    f"load: {', '.join(part.file for part in entry.chunks)} have the same elements "
+                    f"of {key}. Remove the files of all saves but one."
+                )
         return Metadata(tensors, {})
 
 

@@ -42,7 +42,7 @@ def load_sharded_optimizer_state_dict(
     flat: dict[str, Any] = {}
     for key, entry in metadata.tensors.items():
         if key.startswith(prefix):
-            path = metadata.planner_data[key]
+            path = metadata.planner_data.get(key, ())
             param = model_state_dict.get(str(path[2])) if len(path) > 2 else None
             flat[key] = _like(param, entry.properties.dtype, entry.size)
     flat.update((key, None) for key in metadata.values if key.startswith(prefix))

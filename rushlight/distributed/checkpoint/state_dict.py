@@ -228,17 +228,17 @@ def _fill(optimizer: Optimizer) -> None:
     params = [param for group in optimizer.param_groups for param in group["params"]]
     if optimizer.state or any(param.grad is not None for param in params):
         return
-    rates = [group.get("lr") for group in optimizer.param_groups]
-    for group in optimizer.param_groups:
-        if "lr" in group:
-            group["lr"] = rl.zeros_like(group["lr"]) if isinstance(group["lr"], Tensor) else 0.0
-    for param in params:
-        if param.requires_grad:
-            param.grad = rl.zeros_like(param)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    for group, rate in zip(optimizer.param_groups, rates, strict=True):
-        if "lr" in group:
+    rates = [(group, group["lr"]) for group in optimizer.param_groups if "lr" in group]
+    try:
+        for group, rate in rates:
+            group["lr"] = rl.zeros_like(rate) if isinstance(rate, Tensor) else 0.0
+        for param in params:
+            if param.requires_grad:
+                param.grad = rl.zeros_like(param)
+        optimizer.step()
+    finally:
+        optimizer.zero_grad(set_to_none=True)
+        for group, rate in rates:
             group["lr"] = rate
 
 

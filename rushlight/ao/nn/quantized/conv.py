@@ -41,7 +41,7 @@ class _ConvNd(QuantizedLayer):
     ) -> None:
         super().__init__()
         name, dims = type(self).__name__, self._dims
-        if in_channels % groups or out_channels % groups:
+        if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"{name}: {in_channels} and {out_channels} channels must be divisible by "
                 f"{groups} groups."

@@ -43,6 +43,13 @@ class _ConvTransposeNd(_ConvNd):
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias
         )
         self.output_padding = _ntuple(self._dims)(output_padding)
+        steps = list(zip(self.stride, self.dilation, self.output_padding, strict=True))
+        if min(self.stride) < 1 or any(not 0 <= n < max(s, d) for s, d, n in steps):
+            raise ValueError(
+                f"{type(self).__name__}: stride must be at least 1 and output padding must be "
+                "smaller than either stride or dilation, but got output_padding "
+                f"{self.output_padding}, stride {self.stride} and dilation {self.dilation}."
+            )
 
     def _weight_channels(self) -> tuple[int, int]:
         return self.in_channels, self.out_channels // self.groups

@@ -133,9 +133,9 @@ def get_elapsed_time_ms(start_time_in_seconds: float) -> int:
 
 
 def _get_metric_name(fn: Callable[..., Any]) -> str:
-    """A function's name, with its class or else its module."""
+    """A function's name, with what it is defined in: its class, or the last part of its module."""
     name = fn.__qualname__
-    return ".".join(name.split(".")[-2:]) if "." in name else f"{fn.__module__}.{name}"
+    return name if "." in name else f"{fn.__module__.rpartition('.')[2]}.{name}"
 
 
 def prof(fn: Any = None, group: str = _GROUP) -> Any:

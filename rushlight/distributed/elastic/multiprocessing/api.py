@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import shutil
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -47,8 +49,10 @@ __all__ = [
     "to_map",
 ]
 
+_log = logging.getLogger(__name__)
+
 _SIGNALS = "TORCHELASTIC_SIGNALS_TO_HANDLE"  # of the environment
-_DEFAULT_SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
+_DEFAULTS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 
 
 class SignalException(Exception):
@@ -60,8 +64,11 @@ class SignalException(Exception):
     """
 
     def __init__(self, msg: str, sigval: signal.Signals) -> None:
-        super().__init__(msg)
+        super().__init__(msg, sigval)
         self.sigval = sigval
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Process(Protocol):
@@ -136,24 +143,38 @@ def _call(
     result: Path,
     outputs: dict[int, str],
 ) -> None:
-    for number in _signals():
-        if signal.getsignal(number) is _on_signal:  # this was forked
-            signal.signal(number, signal.SIG_DFL)
+    for number in _before:  # this was forked
+        signal.signal(number, signal.SIG_DFL)
+    _before.clear()
+    _listening.clear()
     os.environ.update(environment)
-    for number, path in outputs.items():
-        with open(path, "wb") as file:
-            os.dup2(file.fileno(), number)
-    result.write_bytes(pickle.dumps(record(function)(*args)))
+
+    def keep_result() -> None:
+        for number, path in outputs.items():
+            with open(path, "wb") as file:
+                os.dup2(file.fileno(), number)
+        result.write_bytes(pickle.dumps(function(*args)))
+
+    record(keep_result)()
 
 
 def result_of(path: Path) -> Any:
-    """Returns what a function has returned in a FunctionProcess with this file."""
-    return pickle.loads(path.read_bytes())
+    """Returns what a function has returned in a FunctionProcess with this file.
+
+    That is None where the process was ended by the function, without an error.
+    """
+    return pickle.loads(path.read_bytes()) if path.exists() else None
 
 
-def _signals() -> list[signal.Signals]:
-    names = os.environ.get(_SIGNALS, _DEFAULT_SIGNALS).split(",")
-    return [signal.Signals[name.strip()] for name in names if name.strip()]
+class _Program(subprocess.Popen[bytes]):
+    """A program in a session of its own; signals reach what it has started, too."""
+
+    def __init__(self, command: list[str], **options: Any) -> None:
+        super().__init__(command, start_new_session=True, **options)
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.killpg(self.pid, sig)
 
 
 def to_map(val_or_map: Std | dict[int, Std], local_world_size: int) -> dict[int, Std]:
@@ -177,7 +198,7 @@ class RunProcsResult:
     Attributes:
         return_values: what functions have returned; None for programs.
         failures: of those that failed; then there are no return_values.
-        stdouts, stderrs: the files of the outputs that went to files.
+        stdouts, stderrs: the files of the outputs; "" for those that went to the terminal.
     """
 
     return_values: dict[int, Any] = field(default_factory=dict)
@@ -221,7 +242,6 @@ class PContext(ABC):
         self._labels = {rank: f"[{name}{rank}]:" for rank in args} | (log_line_prefixes or {})
         self._running: dict[int, Process] = {}
         self._tails: list[Tail] = []
-        self._handlers: dict[signal.Signals, Any] = {}
         self._result: RunProcsResult | None = None
 
     @abstractmethod
@@ -234,14 +254,13 @@ class PContext(ABC):
 
     def start(self) -> None:
         """Starts all of them. Signals that ask to end raise SignalException from now on."""
-        if threading.current_thread() is threading.main_thread():
-            self._handlers = {number: signal.signal(number, _on_signal) for number in _signals()}
+        _listen(self)
+        for rank in self.args:
+            self._running[rank] = self._start(rank)
         self._tails = [
             Tail(self.files.tee_stdouts, self._labels, sys.stdout),
             Tail(self.files.tee_stderrs, self._labels, sys.stderr),
         ]
-        for rank in self.args:
-            self._running[rank] = self._start(rank)
 
     def pids(self) -> dict[int, int]:
         """Returns the numbers of the processes in the system, by local rank."""
@@ -272,13 +291,13 @@ class PContext(ABC):
         failed = {rank: code for rank, code in codes.items() if code}
         if not failed and None in codes.values():
             return None
+        self.close()
         result = RunProcsResult(stdouts=self.files.stdouts, stderrs=self.files.stderrs)
         for rank, code in failed.items():
             file = self.files.error_files.get(rank, "")
             result.failures[rank] = ProcessFailure(rank, self.pids()[rank], code, file)
         if not failed:
             result.return_values = {rank: self._return_value(rank) for rank in codes}
-        self.close()
         self._result = result
         return result
 
@@ -287,23 +306,24 @@ class PContext(ABC):
 
         Args:
             death_sig: the signal that asks them to; SIGTERM by default.
-            timeout: seconds that they have; then they are killed.
+            timeout: seconds that they have; then they are killed, as by a second signal.
         """
-        for process in self._running.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM if death_sig is None else death_sig)
         end = time.monotonic() + timeout
-        for process in self._running.values():
-            try:
+        try:
+            for process in self._running.values():
+                process.send_signal(signal.SIGTERM if death_sig is None else death_sig)
+            for process in self._running.values():
                 process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            for process in self._running.values():
                 process.kill()
                 process.wait()
-        for tail in self._tails:
-            tail.stop()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        self._tails, self._handlers = [], {}
+            for tail in self._tails:
+                tail.stop()
+            self._tails = []
+            _listen_no_more(self)
 
 
 class MultiprocessContext(PContext):
@@ -328,24 +348,30 @@ class MultiprocessContext(PContext):
         self.start_method = start_method
         self._function = entrypoint
         self._results = Path(tempfile.mkdtemp(prefix="rushlight-results-"))
+        self._values: dict[int, Any] = {}
 
     def _start(self, rank: int) -> Process:
-        paths = {1: self.files.stdouts.get(rank), 2: self.files.stderrs.get(rank)}
+        outputs = {1: self.files.stdouts.get(rank), 2: self.files.stderrs.get(rank)}
         return FunctionProcess(
             self._function,
             self.args[rank],
             self.envs[rank],
             self._results / str(rank),
             self.start_method,
-            {number: path for number, path in paths.items() if path is not None},
+            {number: path for number, path in outputs.items() if path},
         )
 
     def _return_value(self, rank: int) -> Any:
-        return result_of(self._results / str(rank))
+        return self._values.get(rank)
 
     def close(self, death_sig: signal.Signals | None = None, timeout: int = 30) -> None:
-        super().close(death_sig, timeout)
-        shutil.rmtree(self._results, ignore_errors=True)
+        try:
+            super().close(death_sig, timeout)
+            for rank, process in self._running.items():
+                if process.poll() == 0 and rank not in self._values:
+                    self._values[rank] = result_of(self._results / str(rank))
+        finally:
+            shutil.rmtree(self._results, ignore_errors=True)
 
 
 class SubprocessContext(PContext):
@@ -355,13 +381,41 @@ class SubprocessContext(PContext):
         with ExitStack() as files:
             outputs: dict[str, Any] = {}
             for name, paths in ("stdout", self.files.stdouts), ("stderr", self.files.stderrs):
-                if rank in paths:
+                if paths.get(rank):
                     outputs[name] = files.enter_context(open(paths[rank], "wb"))
             command = [str(self.entrypoint), *map(str, self.args[rank])]
-            return subprocess.Popen(command, env=os.environ | self.envs[rank], **outputs)
+            return _Program(command, env=os.environ | self.envs[rank], **outputs)
 
     def _return_value(self, rank: int) -> None:
         return None
+
+
+_before: dict[signal.Signals, Any] = {}  # the handlers that _on_signal stands for
+_listening: weakref.WeakSet[PContext] = weakref.WeakSet()
+
+
+def _listen(context: PContext) -> None:
+    """Has signals raise SignalException until no context listens any more."""
+    if threading.current_thread() is not threading.main_thread():
+        return  # Python does not let others handle signals
+    _listening.add(context)
+    for name in filter(None, map(str.strip, os.environ.get(_SIGNALS, _DEFAULTS).split(","))):
+        try:
+            number = signal.Signals[name]
+            before = signal.signal(number, _on_signal)
+        except (KeyError, OSError):
+            _log.warning("%s: %s is no signal that can be handled", _SIGNALS, name)
+            continue
+        if before is not _on_signal:
+            _before[number] = before
+
+
+def _listen_no_more(context: PContext) -> None:
+    _listening.discard(context)
+    if not _listening and threading.current_thread() is threading.main_thread():
+        while _before:
+            number, handler = _before.popitem()
+            signal.signal(number, handler or signal.SIG_DFL)  # None: one that is not Python's
 
 
 def _on_signal(number: int, frame: FrameType | None) -> NoReturn:

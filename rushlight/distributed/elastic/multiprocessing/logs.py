@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
+import shutil
 import tempfile
 import threading
 from abc import ABC, abstractmethod
@@ -51,10 +54,10 @@ class Std(IntFlag):
 
 @dataclass
 class LogsDest:
-    """The files of a few processes, by local rank; outputs that go to none are missing.
+    """The files of a few processes, by local rank.
 
     Attributes:
-        stdouts, stderrs: of the outputs.
+        stdouts, stderrs: of the outputs; "" for those that go to the terminal alone.
         tee_stdouts, tee_stderrs: of those that are shown on the terminal too.
         error_files: what record writes.
     """
@@ -134,11 +137,12 @@ class DefaultLogsSpecs(LogsSpecs):
         if self._run_folder is None:
             name = first.get("TORCHELASTIC_RUN_ID", "test_run_id")
             self._run_folder = tempfile.mkdtemp(prefix=f"{name}_", dir=self.root_log_dir)
-        attempt = first.get("TORCHELASTIC_RESTART_COUNT", "0")
+        attempt = f"attempt_{first.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+        shutil.rmtree(os.path.join(self._run_folder, attempt), ignore_errors=True)
         files = LogsDest()
         for rank, env in envs.items():
-            folder = os.path.join(self._run_folder, f"attempt_{attempt}", str(rank))
-            os.makedirs(folder, exist_ok=True)
+            folder = os.path.join(self._run_folder, attempt, str(rank))
+            os.makedirs(folder)
             shown = self._local_ranks_filter is None or rank in self._local_ranks_filter
             doubled = _of_rank(self._tee, rank) if shown else Std.NONE
             kept = doubled | _of_rank(self._redirects, rank) if shown else Std.ALL
@@ -147,7 +151,7 @@ class DefaultLogsSpecs(LogsSpecs):
                 (Std.ERR, "stderr.log", files.stderrs, files.tee_stderrs),
             ):
                 path = os.path.join(folder, name)
-                all_of |= {rank: path} if output in kept else {}
+                all_of[rank] = path if output in kept else ""
                 tees |= {rank: path} if output in doubled else {}
             files.error_files[rank] = os.path.join(folder, "error.json")
             env[ERROR_FILE] = files.error_files[rank]
@@ -185,22 +189,20 @@ class Tail:
             thread.join()
 
     def _follow(self, path: str, label: str, target: TextIO) -> None:
-        while not os.path.exists(path):
-            if self._ended.wait(self._PAUSE):
-                break
+        while not os.path.exists(path) and not self._ended.wait(self._PAUSE):
+            pass
         if not os.path.exists(path):
             return
-        with open(path, errors="replace") as file:
-            line = ""
-            while True:
+        # A letter may be written in two parts, so bytes are decoded with what comes before.
+        letters = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder = io.IncrementalNewlineDecoder(letters, translate=True)
+        with open(path, "rb") as file:
+            line, is_last = "", False
+            while not is_last:
                 is_last = self._ended.is_set()  # what was written before is read below
-                while part := file.readline():
-                    line += part
-                    if line.endswith("\n"):
-                        target.write(label + line)
-                        line = ""
-                if is_last:
-                    break
+                *lines, line = (line + decoder.decode(file.read(), is_last)).split("\n")
+                target.writelines(f"{label}{line}\n" for line in lines)
+                target.flush()
                 self._ended.wait(self._PAUSE)
             target.write(f"{label}{line}\n" if line else "")
             target.flush()

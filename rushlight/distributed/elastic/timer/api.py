@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from inspect import getframeinfo
 from sys import _getframe
 from typing import Any
 
@@ -111,6 +110,7 @@ class TimerServer(ABC):
                 self._run_watchdog()
             except Exception:
                 _log.exception("a look at the timers failed")
+                self._stops.wait(self._max_interval)
 
     def _run_watchdog(self) -> None:
         """Looks once."""
@@ -163,8 +163,10 @@ def expires(
     if client is None:
         raise RuntimeError("configure timer client before using countdown timers.")
     if scope is None:
-        place = getframeinfo(_getframe(2))  # behind contextlib's
-        scope = f"{place.filename}#{place.lineno}"
+        place = _getframe(1)
+        while place.f_globals["__name__"] == "contextlib" and place.f_back is not None:
+            place = place.f_back
+        scope = f"{place.f_code.co_filename}#{place.f_lineno}"
     client.acquire(scope, time.time() + after)
     try:
         yield

@@ -80,9 +80,10 @@ def _place_in(source: Any, node: Node) -> str | None:
         return place if function == source else None
     if node.op != "call_function":
         return None
-    modules = list(node.meta.get("nn_module_stack", {}).values())
     if isinstance(source, type):
-        return modules[-1][0] if modules and _is_of(modules[-1][1], source) else None
+        modules = list(node.meta.get("nn_module_stack", {}).items())
+        call, (_, kind) = modules[-1] if modules else ("", ("", object))
+        return call if _is_of(kind, source) else None
     # A recording has torch.add for a + b, and the op inside for a function written in Python.
     name = source if isinstance(source, str) else getattr(source, "__name__", None)
     return node.name if getattr(node.target, "__name__", None) == name else None

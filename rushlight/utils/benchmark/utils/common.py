@@ -205,7 +205,8 @@ class Measurement:
         """Returns measurements with the times of those of the same code together.
 
         Args:
-            measurements: any; those of the same code must have run equally often for each time.
+            measurements: any. Of code that ran differently often for its times, those of one run
+                are told.
         """
         groups: dict[TaskSpec, list[Measurement]] = defaultdict(list)
         for measurement in measurements:

@@ -40,7 +40,8 @@ class FuzzedParameter:
         strict: whether it stays as it is when others are drawn again.
 
     Raises:
-        ValueError: if bounds are missing, out of order, or given with choices.
+        ValueError: if bounds are missing, out of order, or given with choices, or if there are no
+            choices.
     """
 
     def __init__(
@@ -68,15 +69,16 @@ class FuzzedTensor:
         size: for each dim a number or the name of a parameter.
         steps: in which steps the tensor is cut from a larger one, as size.
         probability_contiguous: how probable it is that the larger one has dims in memory in the
-            order of its shape.
+            order of its shape; else it has another.
         min_elements, max_elements: how many elements it may have; parameters that make others are
             drawn again.
         max_allocation_bytes: how large the larger one may be.
         dim_parameter: the parameter that says how many of the dims there are; all if None.
+        roll_parameter: accepted for PyTorch's sake.
         dtype: its dtype.
         cuda: whether it is on the GPU.
         tensor_constructor: takes size, dtype and the parameters as keywords and returns the larger
-            one; random numbers, or integers below 127, if None.
+            one; default_tensor_constructor if None.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class FuzzedTensor:
         max_elements: int | None = None,
         max_allocation_bytes: int | None = None,
         dim_parameter: str | None = None,
+        roll_parameter: str | None = None,
         dtype: rl.dtype = rl.float32,
         cuda: bool = False,
         tensor_constructor: Callable[..., Tensor] | None = None,
@@ -106,10 +109,11 @@ class FuzzedTensor:
 
     @staticmethod
     def default_tensor_constructor(size: Sequence[int], dtype: rl.dtype, **params: Any) -> Tensor:
-        """Returns random numbers: normal ones, or integers below 127."""
+        """Returns random numbers: from 0 to 1, or integers from 1 to 126."""
         if dtype.is_floating_point or dtype.is_complex:
-            return rl.randn(size, dtype=dtype)
-        return rl.randint(0, 2 if dtype == rl.bool else 127, size).to(dtype)
+            return rl.rand(size, dtype=dtype)
+        low, high = (0, 2) if dtype == rl.bool else (1, 127)
+        return rl.randint(low, high, size).to(dtype)
 
     def satisfies_constraints(self, params: Mapping[str, Any]) -> bool:
         """Returns whether the parameters make a tensor of the sizes that it may have."""
@@ -131,8 +135,9 @@ class FuzzedTensor:
         whole = [n * step for n, step in zip(size, steps, strict=True)]
         tensor = self._construct(size=whole, dtype=self._dtype, **params).to(self._device)
         order = list(range(len(size)))
-        if len(size) > 1 and state.random() > self._probability_contiguous:
-            state.shuffle(order)
+        if len(size) > 1 and state.random() >= self._probability_contiguous:
+            while order == sorted(order):
+                state.shuffle(order)
             back = sorted(order, key=order.__getitem__)
             tensor = tensor.permute(order).contiguous().permute(back)
         tensor = tensor[tuple(slice(None, None, step) for step in steps)]
@@ -226,6 +231,8 @@ def _drawing(
                 "FuzzedParameter: choices cannot be bounded; leave minval, maxval out."
             )
         choices, weights = list(distribution), list(distribution.values())
+        if min(weights, default=-1) < 0 or not any(weights):
+            raise ValueError(f"FuzzedParameter: {weights} are no probabilities of choices.")
         return lambda state: state.choices(choices, weights)[0]
     if minval is None or maxval is None or minval > maxval:
         raise ValueError(f"FuzzedParameter: needs minval <= maxval, got {minval} and {maxval}")

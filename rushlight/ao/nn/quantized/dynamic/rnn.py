@@ -122,6 +122,15 @@ class _WithWeights(Module):
         return f"DynamicQuantized{type(self).__name__}"
 
 
+def _check_states(name: str, states: Any, count: int, sizes: tuple[int, ...]) -> None:
+    found = [tuple(state.shape) for state in states if isinstance(state, Tensor)]
+    if len(states) != count or found != [sizes] * count:
+        raise RuntimeError(
+            f"{name}: Expected hidden size {sizes}, got {', '.join(map(str, found))} of "
+            f"{len(states)} states. There {'is one' if count == 1 else 'are two'}."
+        )
+
+
 class _Recurrent(_WithWeights):
     _step: Any
     _float_class: Any
@@ -185,12 +194,8 @@ class _Recurrent(_WithWeights):
         if states is None:
             states = (rl.zeros(sizes),) * count
         elif is_single:
-            states = tuple(s.unsqueeze(1) for s in states)
-        for state in states:
-            if tuple(state.shape) != sizes:
-                raise RuntimeError(
-                    f"{name}: Expected hidden size {sizes}, got {tuple(state.shape)}"
-                )
+            states = [s.unsqueeze(1) if isinstance(s, Tensor) else s for s in states]
+        _check_states(name, states, count, sizes)
         output, states = self._run(x, states)
         if is_single:
             return output.squeeze(1), tuple(s.squeeze(1) for s in states)
@@ -246,11 +251,15 @@ class _Cell(_WithWeights):
     def _become(self, mod: Any) -> None:
         self.input_size, self.hidden_size, self.bias = mod.input_size, mod.hidden_size, mod.bias
         self.nonlinearity = getattr(mod, "nonlinearity", "tanh")
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}. Use tanh or relu.")
         self._take_weights(mod, [""])
 
     def _forward(self, input: Tensor, states: Any, count: int) -> Any:
+        sizes = (*input.shape[:-1], self.hidden_size)
         if states is None:
-            states = (rl.zeros(*input.shape[:-1], self.hidden_size),) * count
+            states = (rl.zeros(sizes),) * count
+        _check_states(type(self).__name__, states, count, sizes)
         of_input, of_state = self._weights[""]
         return self._step(of_input.dynamic(input), of_state.dynamic(states[0]), states)[1]
 

@@ -14,6 +14,7 @@ import os
 import signal
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -64,9 +65,9 @@ class ProcessFailure:
 
     def __post_init__(self) -> None:
         if os.path.isfile(self.error_file):
-            with open(self.error_file) as file:
-                self.error_file_data = json.load(file)
             try:
+                with open(self.error_file) as file:
+                    self.error_file_data = json.load(file)
                 message = self.error_file_data["message"]
                 facts = {"message": message, **self.error_file_data}
                 if isinstance(message, dict):
@@ -104,8 +105,9 @@ class ProcessFailure:
         return made
 
     def signal_name(self) -> str:
-        """Returns the name of the signal that ended it, "<N/A>" if none did."""
-        return signal.Signals(-self.exitcode).name if self.exitcode < 0 else _NONE
+        """Returns the name of the signal that ended it, "<N/A>" if none did or it has none."""
+        known = -self.exitcode in list(signal.Signals)
+        return signal.Signals(-self.exitcode).name if known else _NONE
 
     def timestamp_isoformat(self) -> str:
         """Returns when it failed, as text."""
@@ -123,7 +125,10 @@ class ChildFailedError(Exception):
     def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
         self.name = name
         self.failures = failures
-        super().__init__(self.format_msg())
+        super().__init__(name, failures)
+
+    def __str__(self) -> str:
+        return self.format_msg()
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
         """Returns the rank and the failure of the process that failed first."""
@@ -170,9 +175,13 @@ class ErrorHandler:
 
     def _write(self, told: dict[str, Any]) -> None:
         path = os.environ.get(ERROR_FILE)
-        if path:
+        if not path:
+            return
+        try:
             with replace_when_complete(path) as file:
                 file.write(json.dumps(told).encode())
+        except (OSError, RuntimeError) as problem:  # the error itself is what must be raised
+            warnings.warn(f"the error cannot be written to a file: {problem}", stacklevel=3)
 
 
 def record(fn: Callable[P, R], error_handler: ErrorHandler | None = None) -> Callable[P, R | None]:
@@ -205,7 +214,7 @@ def record(fn: Callable[P, R], error_handler: ErrorHandler | None = None) -> Cal
             raise
         except ChildFailedError as error:
             _, first = error.get_first_failure()
-            if first.error_file != _NONE:
+            if os.path.isfile(first.error_file):  # one of this machine that is still there
                 handler.dump_error_file(first.error_file, first.exitcode)
             else:
                 handler.record_exception(error)
