@@ -17,7 +17,8 @@ EXAMPLES := digits gpt diffusion ppo graph ddp
 SANITIZED := $(BUILD)-sanitize
 SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
   RUSHLIGHT_SHIM=$(abspath $(SANITIZED)/libcuda_shim.so) \
-  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2048 \
+  UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
 .PHONY: build $(EXAMPLES) test test-sanitize test-aarch64 lint format bench stubs docs reference \

@@ -66,7 +66,7 @@ void set_python_error() noexcept;
 // it by stay_at_exit. What unwinds is no C++ object: the reference to it is null. At the very end a
 // thread has no state left to ask with, which Python does not look after: AcquireGil stays then.
 template <class F>
-[[gnu::no_sanitize("null")]] auto stay_at_exit(F&& f) -> decltype(f()) {
+[[gnu::no_sanitize("undefined")]] auto stay_at_exit(F&& f) -> decltype(f()) {
   try {
     return f();
   } catch (abi::__forced_unwind&) {

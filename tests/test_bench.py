@@ -61,6 +61,7 @@ def test_table_has_a_row_for_each_case_asked_for() -> None:
     assert " 0.30 " in row
 
 
+@pytest.mark.not_sanitized("memory of the sanitizer counts")
 def test_memory_of_a_case_is_that_of_a_fresh_process() -> None:
     done = run_bench("memory", "--quick", "--filter", "MLP")
     assert (done.returncode, done.stderr) == (0, "")
