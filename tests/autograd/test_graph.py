@@ -109,6 +109,21 @@ def test_metadata_stays_with_the_node() -> None:
     assert y.grad_fn.metadata == {"note": 7}
 
 
+def test_walks_take_the_newest_node_that_is_ready_unless_it_runs_last() -> None:
+    def order(*last: str) -> list[str]:
+        x, ran = leaf(1.0), []
+        results = {"a": x * 2, "b": x * 3, "c": x * 4}
+        for name, result in results.items():
+            result.grad_fn.register_prehook(lambda grads, name=name: ran.append(name))
+        for name in last:
+            results[name].grad_fn._run_last()
+        torch.autograd.backward(list(results.values()), [torch.ones(1)] * 3)
+        return ran
+
+    assert order() == ["c", "b", "a"]
+    assert order("c") == ["b", "a", "c"]
+
+
 def test_edges_stand_for_tensors_in_grad_and_backward() -> None:
     x = leaf(1.0, 2.0)
     y = x * 3
