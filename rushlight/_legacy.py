@@ -101,6 +101,8 @@ def new_tensor(
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
     if len(args) > 1:
         raise TypeError(f"new(): takes one sequence of data (got {len(args)} arguments)")
+    if isinstance(first, list):  # each of which may be bytes
+        first = [bytearray(row) if isinstance(row, bytes) else row for row in first]
     return _C.tensor(first, dtype=dtype, device=device)
 
 

@@ -57,6 +57,7 @@ _own_globals: dict[str, Any] = {}  # of packages of ours, once they are imported
 # (priority, name of a storage's location or None, storage there or None), in calling order
 _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = []
 _skips_data = False
+_materializes_fakes = False
 
 
 def save(
@@ -94,6 +95,12 @@ def save(
     from rushlight._checkpoint.archive import replace_when_complete
     from rushlight._checkpoint.pickling import write_checkpoint, write_legacy
 
+    if _materializes_fakes:
+        from rushlight._subclasses.fake_tensor import materialized, unset_fake_temporarily
+
+        with skip_data(), unset_fake_temporarily():
+            save(materialized(obj), f, None, pickle_protocol, _use_new_zipfile_serialization)
+        return
     write = write_checkpoint if _use_new_zipfile_serialization else write_legacy
     if not isinstance(f, str | os.PathLike):
         write(obj, f, pickle_protocol, _skips_data)
@@ -500,7 +507,8 @@ class skip_data:
     """A block in which save and load leave out the bytes of tensors, which are zero then.
 
     Args:
-        materialize_fake_tensors: no effect; fake tensors are not saved.
+        materialize_fake_tensors: save writes zeros on the CPU for fake tensors, which it refuses
+            otherwise.
 
     Example:
         >>> import io
@@ -515,12 +523,13 @@ class skip_data:
         self._materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self) -> None:
-        global _skips_data
-        self._before, _skips_data = _skips_data, True
+        global _skips_data, _materializes_fakes
+        self._before = _skips_data, _materializes_fakes
+        _skips_data, _materializes_fakes = True, self._materialize_fake_tensors
 
     def __exit__(self, *exc_info: object) -> None:
-        global _skips_data
-        _skips_data = self._before
+        global _skips_data, _materializes_fakes
+        _skips_data, _materializes_fakes = self._before
 
 
 class SourceChangeWarning(Warning):

@@ -31,6 +31,12 @@ def test_data_is_converted_to_the_dtype(name: str, data: object) -> None:
     assert made.tolist() == torch.tensor(np.array(data)).to(made.dtype).tolist()
 
 
+def test_rows_may_be_bytes() -> None:
+    assert torch.ByteTensor([b"ab", [1, 2]]).tolist() == [[97, 98], [1, 2]]
+    with pytest.raises(TypeError, match="bytes"):
+        torch.ByteTensor(b"ab")
+
+
 def test_digits_survive() -> None:
     assert torch.DoubleTensor([0.1]).item() == 0.1
     assert torch.LongTensor([2**62 + 1]).item() == 2**62 + 1

@@ -393,6 +393,11 @@ def test_schemas_are_read_and_written(schema: str) -> None:
     assert str(parse(schema)) == schema
 
 
+def test_schemas_may_have_spaces_around_defaults() -> None:
+    schema = parse("(Tensor x, *, int n = 2, ScalarType? dtype =None) -> Tensor")
+    assert str(schema) == "(Tensor x, *, int n=2, ScalarType? dtype=None) -> Tensor"
+
+
 def test_tensors_are_written_to_by_a_mark_without_a_name() -> None:
     schema = parse("(Tensor x, Tensor! out, Tensor![] more) -> ()")
     assert str(schema) == "(Tensor x, Tensor(a1!) out, Tensor(a2!)[] more) -> ()"

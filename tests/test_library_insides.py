@@ -10,6 +10,7 @@ import pytest
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import _insides
+from rushlight._decomp import core_aten_decompositions, get_decompositions
 from rushlight._dynamo.utils import disable_cache_limit
 from rushlight._higher_order_ops.inline_asm_elementwise import inline_asm_elementwise
 from rushlight._higher_order_ops.out_dtype import out_dtype
@@ -28,7 +29,7 @@ from rushlight.distributed.fsdp._runtime_utils import _post_backward_final_callb
 from rushlight.distributed.tensor.experimental import register_sharding
 from rushlight.optim import lbfgs
 from rushlight.profiler import _memory_profiler
-from rushlight.sparse import _triton_ops_meta
+from rushlight.sparse import _triton_ops, _triton_ops_meta
 
 aten: Any = torch.ops.aten
 
@@ -89,6 +90,7 @@ def test_what_is_asked_and_answered() -> None:
     assert not torch._has_compatible_shallow_copy_type(x, x.to_sparse())
     assert _triton_ops_meta.get_meta("bsr_dense_addmm", (1, 2), exact=True) is None
     assert register_decomposition([aten.mm])(len) is len
+    assert core_aten_decompositions() == get_decompositions([aten.silu]) == {}
     with disable_cache_limit():
         assert infer_schema is torch.library.infer_schema
     assert _insides._get_privateuse1_backend_name() == "privateuseone"
@@ -134,6 +136,7 @@ OPERATORS: Any = torch.ops
     [
         (inline_asm_elementwise, "instructions are not compiled here"),
         (lambda: F.scaled_grouped_mm(torch.ones(2, 2), torch.ones(2, 2)), "no product here"),
+        (_triton_ops.bsr_dense_addmm, "no kernels of Triton"),
         (_triton_ops_meta.minimize, "no kernels of Triton"),
         (_triton_ops_meta.update, "no kernels of Triton"),
         (lambda: torch.sparse.to_sparse_semi_structured(torch.ones(4, 4)), "two zeros in four"),

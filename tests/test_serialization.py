@@ -5,6 +5,7 @@ import collections
 import copy
 import errno
 import io
+import mmap
 import os
 import pickle
 import stat
@@ -267,6 +268,15 @@ def test_a_file_that_can_only_read_seek_and_tell_is_loaded() -> None:
             self.read, self.seek, self.tell = file.read, file.seek, file.tell
 
     assert torch.load(Minimal(saved(torch.arange(3)))).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("as_zip", [True, False])
+def test_a_map_of_a_file_is_loaded(as_zip: bool) -> None:
+    file = io.BytesIO()
+    torch.save(torch.arange(3), file, _use_new_zipfile_serialization=as_zip)
+    with mmap.mmap(-1, file.tell()) as mapped:
+        mapped[:] = file.getvalue()
+        assert torch.load(mapped).tolist() == [0, 1, 2]
 
 
 def test_a_failed_save_leaves_the_old_file_alone(tmp_path) -> None:

@@ -136,7 +136,8 @@ class ArchiveReader:
     def __init__(self, file: Any, name: str, options: ReadOptions) -> None:
         self._file = file
         self._name = name
-        self._size = file.seek(0, 2)
+        file.seek(0, 2)  # which returns None where the file is an mmap
+        self._size = file.tell()
         try:
             self._zip = zipfile.ZipFile(file)
             infos = self._zip.infolist()

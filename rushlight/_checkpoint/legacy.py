@@ -56,7 +56,8 @@ class LegacyReader:
         run: Callable[[bytes], Any],
         survey: Callable[[bytes], list[Any]],
     ) -> None:
-        origin = file.seek(file.tell() - len(START))  # something else may come before
+        origin = file.tell() - len(START)  # something else may come before
+        file.seek(origin)
         self._options = options
         self._map = options.map_file(file)
         # The pickles are small beside the storages, but nothing says where they end.

@@ -45,7 +45,7 @@ __all__ = [
     "qscheme",
 ]
 
-__getattr__ = _later.imports(__name__, ("_distributed_c10d",))
+__getattr__ = _later.imports(__name__, ("_distributed_c10d", "_profiler"))
 
 # What a PyTorch was built for.
 _has_cuda = True

@@ -31,11 +31,13 @@ __all__ = [
     "DynamicOutputShapeException",
     "FakeCopyMode",
     "FakeTensor",
+    "FakeTensorConverter",
     "FakeTensorDeviceMismatchError",
     "FakeTensorMode",
     "UnsupportedFakeTensorException",
     "UnsupportedOperatorException",
     "is_fake",
+    "materialized",
     "maybe_get_fake_mode",
     "unset_fake_temporarily",
 ]
@@ -378,6 +380,26 @@ def _outline(tensor: Tensor) -> Tensor:
         return memory.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).detach()
 
 
+def materialized(tree: Any) -> Any:
+    """Returns a tree with zeros on the CPU in the place of its fake tensors.
+
+    Those that share memory share it there, too.
+    """
+    memories: dict[Any, Tensor] = {}
+
+    def zeros_of(fake: FakeTensor) -> Tensor:
+        memory = fake.untyped_storage()
+        if memory not in memories:
+            memories[memory] = rl.zeros(memory.nbytes(), dtype=rl.uint8, device="cpu")
+        elements = memories[memory].view(fake.dtype)
+        made = elements.as_strided(fake.shape, fake.stride(), fake.storage_offset())
+        if isinstance(fake, Parameter):
+            return Parameter(made, fake.requires_grad)
+        return made.requires_grad_(fake.requires_grad)
+
+    return pytree.tree_map_only(FakeTensor, zeros_of, tree)
+
+
 def _run(func: Any, given: Any, inside: Callable[[Any], Any], device: str) -> Any:
     """What an op makes of what is inside fake tensors, which is on a device."""
 
@@ -432,6 +454,14 @@ def _forget_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     for fake in pytree.tree_leaves(written):
         if isinstance(fake, FakeTensor):
             fake._numbers.are_known = False
+
+
+class FakeTensorConverter:
+    """Makes tensors fake for a mode that is named each time."""
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: Tensor, **kwargs: Any) -> Any:
+        """Returns what `fake_mode.from_tensor(t)` does."""
+        return fake_mode.from_tensor(t, **kwargs)
 
 
 def maybe_get_fake_mode(t: object) -> FakeTensorMode | None:

@@ -17,6 +17,9 @@ from rushlight.nn import Module
 from rushlight.nn.modules.batchnorm import _BatchNorm
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler, Rate, for_groups
 from rushlight.optim.optimizer import Optimizer
+from rushlight.utils._foreach_utils import (  # libraries take it from here
+    _group_tensors_by_device_and_dtype as _group_tensors_by_device_and_dtype,
+)
 
 __all__ = [
     "SWALR",

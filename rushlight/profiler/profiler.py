@@ -237,7 +237,11 @@ class profile:
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = ProfilerAction.NONE
-        self._options = record_shapes, profile_memory, with_stack, with_flops
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
         self._marks_steps = schedule is not None
         self._recording: Recording | None = None
         self._step_range: record_function | None = None
@@ -285,7 +289,9 @@ class profile:
         if warmed_up or action is ProfilerAction.NONE:
             self._stop_recording()
         if self._recording is None and action is not ProfilerAction.NONE:
-            self._recording = Recording(*self._options)
+            self._recording = Recording(
+                self.record_shapes, self.profile_memory, self.with_stack, self.with_flops
+            )
             self._recording.start()
         self.current_action = action
         if self._recording is not None and self._marks_steps:

@@ -304,6 +304,24 @@ def test_the_indices_of_a_batch_may_be_a_tensor(dataset: Any) -> None:
     assert loaded == [[4, 1], [3]]
 
 
+def test_streams_that_are_their_own_iterators_begin_once_an_epoch() -> None:
+    class Counter(IterableDataset):
+        def __iter__(self) -> Any:
+            self.count = 0
+            return self
+
+        def __next__(self) -> int:
+            if self.count == 5:
+                raise StopIteration
+            self.count += 1
+            return self.count
+
+    loader = DataLoader(Counter(), batch_size=2)
+    for _ in range(2):
+        batches = [batch.tolist() for batch in itertools.islice(loader, 4)]
+        assert batches == [[1, 2], [3, 4], [5]]
+
+
 def test_streams_that_yield_more_than_their_length_are_told_of() -> None:
     class Stream(IterableDataset):
         def __iter__(self):

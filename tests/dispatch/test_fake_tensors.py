@@ -19,6 +19,7 @@ from rushlight._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     FakeCopyMode,
     FakeTensor,
+    FakeTensorConverter,
     FakeTensorDeviceMismatchError,
     FakeTensorMode,
     UnsupportedFakeTensorException,
@@ -261,6 +262,28 @@ def test_loaded_tensors_are_fake(tmp_path: Any) -> None:
     with FakeTensorMode():
         loaded = torch.load(tmp_path / "x.pt")
     assert is_fake(loaded["x"]) and loaded["x"].shape == (2, 3) and loaded["n"] == 3
+
+
+def test_zeros_are_saved_for_fake_tensors(tmp_path: Any) -> None:
+    mode, path = FakeTensorMode(), tmp_path / "x.pt"
+    x = FakeTensorConverter().from_real_tensor(mode, X)
+    with mode:
+        weight = nn.Parameter(torch.ones(3, 2, dtype=torch.bfloat16, device="cuda"))
+    for is_on in (False, True):
+        with torch.serialization.skip_data(materialize_fake_tensors=True):
+            if is_on:
+                with mode:
+                    torch.save({"x": x, "view": x[1:], "weight": weight, "real": X}, path)
+            else:
+                torch.save({"x": x, "view": x[1:], "weight": weight, "real": X}, path)
+        loaded = torch.load(path)
+        assert loaded["x"].tolist() == loaded["real"].tolist() == [[0.0] * 3] * 2
+        loaded["view"].fill_(1)
+        assert loaded["x"].tolist() == [[0.0] * 3, [1.0] * 3]
+        assert isinstance(loaded["weight"], nn.Parameter) and loaded["weight"].is_cpu
+        assert loaded["weight"].dtype is torch.bfloat16 and loaded["weight"].requires_grad
+    with pytest.raises(RuntimeError, match="no data to save"), torch.serialization.skip_data():
+        torch.save(x, path)
 
 
 def test_graphs_learn_what_their_nodes_give() -> None:

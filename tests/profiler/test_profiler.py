@@ -47,6 +47,8 @@ def test_shapes_memory_lines_and_operations() -> None:
         big = torch.zeros(1 << 20)
         del big
         c + 1
+    assert prof.record_shapes and prof.profile_memory and prof.with_stack and prof.with_flops
+    assert not prof.with_modules
     matmul, zeros = prof.events()[0], next(e for e in prof.events() if e.name == "aten::zeros")
     assert matmul.input_shapes == [[8, 4], [4, 2]]
     assert matmul.flops == 2 * 8 * 4 * 2

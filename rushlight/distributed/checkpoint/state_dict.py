@@ -223,7 +223,7 @@ def _names(model: Module) -> dict[Parameter, str]:
     return {param: clean(name) for name, param in _inner(model).named_parameters()}
 
 
-def _fill(optimizer: Optimizer) -> None:
+def _init_optim_state(optimizer: Optimizer) -> None:
     """Makes the state of an optimizer that has done no step, by one that changes nothing."""
     params = [param for group in optimizer.param_groups for param in group["params"]]
     if optimizer.state or any(param.grad is not None for param in params):
@@ -286,7 +286,7 @@ def get_optimizer_state_dict(
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
     for optimizer in _listed(optimizers):
-        _fill(optimizer)
+        _init_optim_state(optimizer)
         own = named(optimizer, names, optimizer.state_dict())
         state.update(own["state"])
         groups.extend(own["param_groups"])

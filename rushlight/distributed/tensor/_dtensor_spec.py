@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import rushlight as rl
 from rushlight.distributed.device_mesh import DeviceMesh
@@ -20,7 +21,7 @@ from rushlight.distributed.tensor.placement_types import (
 
 Placements = tuple[Placement, ...]
 
-__all__ = ["DTensorSpec", "gradient_placements", "normalized"]
+__all__ = ["DTensorSpec", "TensorMeta", "gradient_placements", "normalized"]
 
 
 def gradient_placements(placements: Placements) -> Placements:
@@ -58,6 +59,14 @@ def normalized(
             placement = Shard(placement.dim % ndim)
         found.append(placement)
     return tuple(found)
+
+
+class TensorMeta(NamedTuple):
+    """How libraries describe a whole tensor without its elements; layouts here hold its shape."""
+
+    shape: rl.Size
+    stride: tuple[int, ...]
+    dtype: rl.dtype
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ class Fetcher:
             raise StopIteration
         if not self._is_batched:
             return next(self.dataset_iter)
-        samples = list(itertools.islice(self.dataset_iter, len(index)))
+        # By next alone: to ask such a stream for an iterator again may start it anew.
+        samples = list(map(next, itertools.repeat(self.dataset_iter, len(index))))
         self.ended = len(samples) < len(index)
         if not samples or (self._drop_last and len(samples) < len(index)):
             raise StopIteration
