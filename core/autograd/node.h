@@ -70,7 +70,7 @@ class Node : public RefCounted {
   // Grows with time of creation on a thread. A walk takes the greatest of the nodes that are ready.
   uint64_t sequence;
   static constexpr uint64_t kRunsLast = 0;
-  bool fused;         // made in a FusionScope: its gradients are deferred, too
+  bool fused;  // made in a FusionScope: its gradients are deferred, too
   CallSite site;
   cuda::Stream stream;  // see node_stream.h
   // Hooks are rare: one pointer, null when there are none.

@@ -24,10 +24,9 @@ class Staged {
  public:
   explicit Staged(const Tensor& tensor)
       : data_(static_cast<char*>(tensor.data())), item_(int64_t(tensor.itemsize())) {
-    constexpr DType seen = std::is_same_v<T, float> ? DType::float32 : DType::float64;
-    if (tensor.dtype() == seen) return;
-    load_ = cast_loop(tensor.dtype(), seen);
-    store_ = cast_loop(seen, tensor.dtype());
+    if (tensor.dtype() == dtype_of<T>) return;
+    load_ = cast_loop(tensor.dtype(), dtype_of<T>);
+    store_ = cast_loop(dtype_of<T>, tensor.dtype());
   }
 
   // Elements [at, at + n); valid until the thread asks for others of this slot.

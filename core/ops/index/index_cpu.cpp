@@ -78,6 +78,9 @@ int64_t bytes_after(const Rows& rows) { return checked_numel(rows.after) * rows.
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kBytesAhead = 512;
 
+constexpr int64_t kFewElements = 8;     // of a row, which are read from all rows one by one
+constexpr int64_t kRowsTogether = 512;  // whose memory stays in the cache meanwhile
+
 // Calls write(picked, other) for the elements of all index positions, on several threads. Each has
 // its rows of `before`, or else the elements within a range of offsets, so that no two write one
 // element and the order stays.
@@ -214,6 +217,19 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
       }
     });
   };
+  // A few single elements of each of many rows: one after the other, from all of them.
+  if (row_bytes == rows.item && rows.before.size() == 1 && rows.count <= kFewElements &&
+      rows.count < rows.before_count) {
+    int64_t from_step = rows.picked_before[0], to_step = rows.other_before[0];
+    return parallel_for(0, rows.before_count, kGrain / (rows.count * rows.item),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t first = begin; first < end; first += kRowsTogether)
+                            for (int64_t i = 0; i < rows.count; ++i)
+                              copy_run(to + first * to_step + i * rows.step, to_step,
+                                       from + first * from_step + rows.offsets[i] * rows.item,
+                                       from_step, rows.item, std::min(kRowsTogether, end - first));
+                        });
+  }
   // Rows of a fixed size are moved without a call for each.
   auto read_rows = [&]<int64_t bytes>(std::integral_constant<int64_t, bytes>) {
     for_each_part([&rows](const char* source, const int64_t* offsets, char* row, int64_t n) {
@@ -228,7 +244,9 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
     case 2: return read_rows(std::integral_constant<int64_t, 2>());
     case 4: return read_rows(std::integral_constant<int64_t, 4>());
     case 8: return read_rows(std::integral_constant<int64_t, 8>());
+    case 12: return read_rows(std::integral_constant<int64_t, 12>());
     case 16: return read_rows(std::integral_constant<int64_t, 16>());
+    case 24: return read_rows(std::integral_constant<int64_t, 24>());
     case 32: return read_rows(std::integral_constant<int64_t, 32>());
     case 64: return read_rows(std::integral_constant<int64_t, 64>());
     case 128: return read_rows(std::integral_constant<int64_t, 128>());

@@ -1,6 +1,6 @@
 // Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
 // other, so threads share the other dims. Floats are accumulated in double, as the chains are long;
-// the loops of their sums, products and extremes are in scan_isa.cpp.
+// the loops of sums, products and extremes are in scan_isa.cpp, but of complex numbers.
 #include "core/base/ceil_div.h"
 #include "core/ops/scan/scan.h"
 
@@ -148,33 +148,16 @@ void sum_long_row(int64_t length, bool reverse, Total&& total, Run&& run) {
   for_each_segment([&](const State& state, int64_t at, int64_t n) { run(at, n, state); });
 }
 
-// Sums of integers along rows, which lie one after the other in memory and do not wait long for an
-// addition.
-template <class State, class T>
-void sum_integer_rows(const AroundDim& shape, bool reverse, const T* x, T* y) {
-  int64_t length = shape.length;
-  auto run = [=](int64_t at, int64_t n, State before) {
-    int64_t first = reverse ? at + n - 1 : at, stride = reverse ? -1 : 1;
-    run_row(x + first, y + first, n, stride, before, [](State a, T v) { return a + State(v); });
-  };
-  if (shape.outer == 1 && length >= kGrain && num_threads() > 1) {
-    auto total = [=](int64_t at, int64_t n) {
-      return std::accumulate(x + at, x + at + n, State(0));
-    };
-    return sum_long_row<State>(length, reverse, total, run);
-  }
-  parallel_for(0, shape.outer, kGrain / length + 1, [=](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) run(row * length, length, State(0));
-  });
-}
-
-// Sums and products of what computes in float, which is converted run by run.
-class FloatScan {
+// Sums and products of what computes in T, to which it is converted run by run.
+template <class T, class State>
+class RunningScan {
  public:
-  FloatScan(Scan scan, const Tensor& input, const AroundDim& shape, bool reverse,
-            const Tensor& result)
-      : loops_(scan == Scan::sum ? loops().sums : loops().products),
-        splits_(scan == Scan::sum),  // the product of a segment could overflow
+  RunningScan(Scan scan, const RunningSet<T, State>& set, const Tensor& input,
+              const AroundDim& shape, bool reverse, const Tensor& result)
+      : loops_(scan == Scan::sum ? set.sums : set.products),
+        // The product of a segment could overflow; of integers the order does not matter.
+        total_(scan == Scan::sum && (num_threads() > 1 || std::is_floating_point_v<T>) ? set.total
+                                                                                       : nullptr),
         shape_(shape),
         reverse_(reverse),
         x_(input),
@@ -183,10 +166,10 @@ class FloatScan {
   void run() const {
     int64_t length = shape_.length;
     if (shape_.inner > 1) return by_columns();
-    if (splits_ && shape_.outer == 1 && length >= kGrain)
-      return sum_long_row<double>(
-          length, reverse_, [&](int64_t at, int64_t n) { return loops().total(x_.read(at, n), n); },
-          [&](int64_t at, int64_t n, double before) { run_row(at, n, before); });
+    if (total_ && shape_.outer == 1 && length >= kGrain)
+      return sum_long_row<State>(
+          length, reverse_, [&](int64_t at, int64_t n) { return total_(x_.read(at, n), n); },
+          [&](int64_t at, int64_t n, State before) { run_row(at, n, before); });
     parallel_for(0, shape_.outer, kGrain / length + 1, [&](int64_t begin, int64_t end) {
       if (length > kStagedRun) {
         for (int64_t row = begin; row < end; ++row) run_row(row * length, length, loops_.start);
@@ -202,17 +185,17 @@ class FloatScan {
     int64_t length = shape_.length, most = kStagedRun / length;
     for (int64_t row = begin; row < end; row += most) {
       int64_t at = row * length, n = std::min(most, end - row) * length;
-      float* to = y_.place(at, n);
-      const float* from = x_.read(at, n);
+      T* to = y_.place(at, n);
+      const T* from = x_.read(at, n);
       for (int64_t i = 0; i < n; i += length)
         loops_.row[reverse_](from + i, to + i, length, loops_.start);
       y_.store(at, to, n);
     }
   }
-  void run_row(int64_t begin, int64_t n, double state) const {
+  void run_row(int64_t begin, int64_t n, State state) const {
     for (int64_t i = 0; i < n; i += kStagedRun) {
       int64_t count = std::min(kStagedRun, n - i), at = begin + (reverse_ ? n - i - count : i);
-      float* to = y_.place(at, count);
+      T* to = y_.place(at, count);
       state = loops_.row[reverse_](x_.read(at, count), to, count, state);
       y_.store(at, to, count);
     }
@@ -220,23 +203,23 @@ class FloatScan {
   void by_columns() const {
     Order order{shape_.length, shape_.inner, reverse_};
     for_each_columns(shape_, kWidth, [&](int64_t offset, int64_t columns) {
-      double states[kWidth];
+      State states[kWidth];
       std::fill_n(states, columns, loops_.start);
       for (int64_t i = 0; i < shape_.length; ++i) {
         int64_t at = offset + order.at(i);
-        float* to = y_.place(at, columns);
+        T* to = y_.place(at, columns);
         loops_.columns(x_.read(at, columns), to, states, columns);
         y_.store(at, to, columns);
       }
     });
   }
 
-  const FloatScanLoops& loops_;
-  bool splits_;
+  const RunningLoops<T, State>& loops_;
+  State (*total_)(const T*, int64_t);  // null where a long row is not cut
   const AroundDim& shape_;
   bool reverse_;
-  Staged<float, 0> x_;
-  Staged<float, 0> y_;  // element by element, so in the buffer of x_
+  Staged<T, 0> x_;
+  Staged<T, 0> y_;  // element by element, so in the buffer of x_
 };
 
 template <class T, class State, class Step>
@@ -271,8 +254,6 @@ template <class T>
 void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) {
   using State = typename Wide<T>::type;
   if (scan == Scan::sum) {
-    if constexpr (std::is_integral_v<T>)
-      if (shape.inner == 1) return sum_integer_rows<State>(shape, reverse, x, y);
     run_scan(shape, reverse, x, y, State(0), [](State a, T v) { return a + State(v); });
   } else if (scan == Scan::product) {
     run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
@@ -302,11 +283,15 @@ Tensor scan_cpu(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType
   DType compute = dtype_of_compute(compute_of(dtype));
   AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
   int64_t run = shape.inner > 1 ? shape.inner : shape.length;
-  if (compute == DType::float32 && scan != Scan::log_sum_exp && run >= kShortRun &&
-      input.numel() != 0) {
-    Tensor from = to_contiguous(input), result = empty(input.sizes(), dtype, input.device());
-    FloatScan(scan, from, shape, reverse, result).run();
-    return result;
+  if (scan != Scan::log_sum_exp && run >= kShortRun && input.numel() != 0) {
+    auto scan_with = [&](const auto& set) {
+      Tensor from = to_contiguous(input), result = empty(input.sizes(), dtype, input.device());
+      RunningScan(scan, set, from, shape, reverse, result).run();
+      return result;
+    };
+    if (compute == DType::float32) return scan_with(loops().floats);
+    if (compute == DType::float64) return scan_with(loops().doubles);
+    if (compute == DType::int64) return scan_with(loops().integers);
   }
   Tensor from = to_contiguous(to_dtype(input, compute));
   Tensor result = empty(input.sizes(), compute, input.device());

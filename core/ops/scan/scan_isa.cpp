@@ -1,4 +1,4 @@
-// Owns the inner loops of running sums and products of floats, and of running extremes.
+// Owns the inner loops of running sums, products and extremes.
 //
 // Four elements of a row are combined among themselves before what came before them is, so that
 // they do not wait for each other; the order is the same on all processors.
@@ -9,83 +9,94 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 constexpr int kLanes = 4;
-typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
-typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double))));
+template <class T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T))));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
 
 struct Sum {
-  static constexpr double kStart = 0;
+  static constexpr int kStart = 0;
   template <class V>
   [[gnu::always_inline]] static V of(V a, V b) {
     return a + b;
   }
 };
 struct Product {
-  static constexpr double kStart = 1;
+  static constexpr int kStart = 1;
   template <class V>
   [[gnu::always_inline]] static V of(V a, V b) {
     return a * b;
   }
 };
 
-template <bool reverse>
-[[gnu::always_inline]] inline Floats in_order(Floats v) {
+template <bool reverse, class V>
+[[gnu::always_inline]] inline V in_order(V v) {
   if constexpr (reverse) return __builtin_shufflevector(v, v, 3, 2, 1, 0);
   return v;
 }
 
 // (v0, v0 + v1, v0 + v1 + v2, v0 + v1 + v2 + v3) of the elements in the order of the scan, for
 // sums; products likewise.
-template <class Op, bool reverse>
-[[gnu::always_inline]] inline Doubles running(const float* x) {
-  Floats loaded;
+template <class Op, bool reverse, class State, class T>
+[[gnu::always_inline]] inline Lanes<State> running(const T* x) {
+  Lanes<T> loaded;
   __builtin_memcpy(&loaded, x, sizeof(loaded));
-  const Doubles start = Doubles{} + Op::kStart;
-  Doubles v = __builtin_convertvector(in_order<reverse>(loaded), Doubles);
+  const Lanes<State> start = Lanes<State>{} + State(Op::kStart);
+  auto v = __builtin_convertvector(in_order<reverse>(loaded), Lanes<State>);
   v = Op::of(v, __builtin_shufflevector(start, v, 0, 4, 5, 6));
   return Op::of(v, __builtin_shufflevector(start, v, 0, 1, 4, 5));
 }
 
-template <bool reverse>
-[[gnu::always_inline]] inline void store(float* y, Doubles v) {
-  Floats rounded = in_order<reverse>(__builtin_convertvector(v, Floats));
+template <bool reverse, class V, class T>
+[[gnu::always_inline]] inline void store(T* y, V v) {
+  Lanes<T> rounded = in_order<reverse>(__builtin_convertvector(v, Lanes<T>));
   __builtin_memcpy(y, &rounded, sizeof(rounded));
 }
 
-template <class Op, bool reverse>
-double scan_row(const float* x, float* y, int64_t n, double state) {
+template <class Op, bool reverse, class T, class State>
+State scan_row(const T* x, T* y, int64_t n, State state) {
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
     int64_t first = reverse ? n - kLanes - i : i, second = reverse ? first - kLanes : i + kLanes;
-    Doubles a = running<Op, reverse>(x + first), b = running<Op, reverse>(x + second);
-    store<reverse>(y + first, Op::of(a, Doubles{} + state));
+    auto a = running<Op, reverse, State>(x + first), b = running<Op, reverse, State>(x + second);
+    store<reverse>(y + first, Op::of(a, Lanes<State>{} + state));
     state = Op::of(state, a[kLanes - 1]);
-    store<reverse>(y + second, Op::of(b, Doubles{} + state));
+    store<reverse>(y + second, Op::of(b, Lanes<State>{} + state));
     state = Op::of(state, b[kLanes - 1]);
   }
   for (; i < n; ++i) {
     int64_t at = reverse ? n - 1 - i : i;
-    state = Op::of(state, double(x[at]));
-    y[at] = float(state);
+    state = Op::of(state, State(x[at]));
+    y[at] = T(state);
   }
   return state;
 }
 
-template <class Op>
-void scan_columns(const float* x, float* y, double* states, int64_t n) {
+template <class Op, class T, class State>
+void scan_columns(const T* x, T* y, State* states, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    states[i] = Op::of(states[i], double(x[i]));
-    y[i] = float(states[i]);
+    states[i] = Op::of(states[i], State(x[i]));
+    y[i] = T(states[i]);
   }
 }
 
-double total(const float* x, int64_t n) {
-  return sum<double>(n, [=](int64_t i) { return double(x[i]); });
+template <class T, class State>
+State total(const T* x, int64_t n) {
+  return sum<State>(n, [=](int64_t i) { return State(x[i]); });
 }
 
-template <class Op>
-constexpr FloatScanLoops kFloatScan = {
-    Op::kStart, {scan_row<Op, false>, scan_row<Op, true>}, scan_columns<Op>};
+template <class Op, class T, class State>
+constexpr RunningLoops<T, State> kRunning = {
+    Op::kStart,
+    {scan_row<Op, false, T, State>, scan_row<Op, true, T, State>},
+    scan_columns<Op, T, State>};
+
+template <class T, class State>
+constexpr RunningSet<T, State> kRunningSet = {kRunning<Sum, T, State>, kRunning<Product, T, State>,
+                                              total<T, State>};
 
 // ---- extremes -----------------------------------------------------------------------------------
 
@@ -197,7 +208,9 @@ constexpr ExtremeSet kExtremeSet = {
 }  // namespace
 
 extern const ScanLoops scan_loops;
-constexpr ScanLoops scan_loops = {
-    kFloatScan<Sum>, kFloatScan<Product>, total, {kExtremeSet<false>, kExtremeSet<true>}};
+constexpr ScanLoops scan_loops = {kRunningSet<float, double>,
+                                  kRunningSet<double, double>,
+                                  kRunningSet<int64_t, uint64_t>,
+                                  {kExtremeSet<false>, kExtremeSet<true>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

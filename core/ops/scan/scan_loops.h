@@ -1,5 +1,5 @@
-// Declares the vectorized loops behind running sums and products of floats and running extremes,
-// compiled once per instruction set.
+// Declares the vectorized loops behind running sums, products and extremes, compiled once per
+// instruction set.
 #pragma once
 
 #include "core/tensor/loops.h"
@@ -24,20 +24,28 @@ struct ExtremeSet {
   ExtremeLoops narrow[kNarrowCount];
 };
 
-// Of sums or of products of floats, which are kept in double.
-struct FloatScanLoops {
-  double start;  // what nothing adds up to
+// Of sums or of products of T, which are kept in State.
+template <class T, class State>
+struct RunningLoops {
+  State start;  // what nothing adds up to
   // Each y[i] is `state` and all x up to there: of [0], from the first element on, of [1] from the
   // last element back. Returns the state behind them.
-  double (*row[2])(const float* x, float* y, int64_t n, double state);
+  State (*row[2])(const T* x, T* y, int64_t n, State state);
   // y[i] = states[i] = states[i] and x[i].
-  void (*columns)(const float* x, float* y, double* states, int64_t n);
+  void (*columns)(const T* x, T* y, State* states, int64_t n);
+};
+
+template <class T, class State>
+struct RunningSet {
+  RunningLoops<T, State> sums, products;
+  State (*total)(const T* x, int64_t n);  // x[0] + ... + x[n - 1]
 };
 
 struct ScanLoops {
-  FloatScanLoops sums, products;
-  double (*total)(const float* x, int64_t n);  // x[0] + ... + x[n - 1]
-  ExtremeSet extremes[2];                      // minima and maxima
+  RunningSet<float, double> floats;
+  RunningSet<double, double> doubles;
+  RunningSet<int64_t, uint64_t> integers;  // unsigned, because they wrap around
+  ExtremeSet extremes[2];                  // minima and maxima
 };
 
 }  // namespace rushlight
