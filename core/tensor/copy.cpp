@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 17;  // bytes that are worth a thread
 constexpr int64_t kBlock = 128;      // elements along each side of what is transposed at a time
+constexpr int64_t kCacheLine = 64;   // bytes
 
 const LayoutLoops& layout_loops() { return active(layout_loops_sets); }
 int entry_of(int64_t item) { return __builtin_ctzll(uint64_t(item)); }
@@ -36,15 +37,33 @@ int64_t transposed_dim(const Shape& sizes, const Shape& to, const Shape& from, i
   return -1;
 }
 
+// Writes the offsets of elements `first` to first + n - 1, in row-major order.
+void list_offsets(ShapeRef sizes, ShapeRef strides, int64_t first, int64_t n, int64_t* to) {
+  size_t last = sizes.size() - 1;
+  int64_t inner = sizes[last], step = strides[last];
+  Odometer<1> outer(sizes.first(last), {strides.first(last)}, first / inner);
+  for (int64_t i = 0, k = first % inner; i < n; k = 0, outer.next())
+    for (int64_t at = outer.at(0); k < inner && i < n; ++k, ++i) to[i] = at + k * step;
+}
+
+// The columns are the last dim of the target. Where they make less than a cache line, so are the
+// dims before it that go on where they end.
 void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, const char* from,
                      Shape& from_strides, size_t row_dim) {
-  int64_t rows = sizes[row_dim], columns = sizes.back();
-  int64_t row_stride = to_strides[row_dim], column_stride = from_strides.back();
-  for (Shape* shape : {&sizes, &to_strides, &from_strides}) {
-    shape->pop_back();
-    shape->erase(row_dim);
+  int64_t rows = sizes[row_dim], row_stride = to_strides[row_dim];
+  for (Shape* shape : {&sizes, &to_strides, &from_strides}) shape->erase(row_dim);
+  int64_t columns = 1;
+  int64_t enough = sizes.back() * item >= kCacheLine ? 1 : kBlock;
+  Shape column_sizes, column_strides;
+  while (!sizes.empty() && columns <= enough && to_strides.back() == columns * item) {
+    columns *= sizes.back();
+    column_sizes.insert(0, sizes.back());
+    column_strides.insert(0, from_strides.back());
+    for (Shape* shape : {&sizes, &to_strides, &from_strides}) shape->pop_back();
   }
-  TransposeLoop transpose = layout_loops().transpose[entry_of(item)];
+  const LayoutLoops& loops = layout_loops();
+  TransposeLoop transpose = loops.transpose[entry_of(item)];
+  TransposeListedLoop transpose_listed = loops.transpose_listed[entry_of(item)];
   int64_t row_blocks = ceil_div(rows, kBlock), column_blocks = ceil_div(columns, kBlock);
   int64_t blocks = row_blocks * column_blocks;
   int64_t count = blocks;
@@ -54,9 +73,17 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
     Odometer<2> outer(sizes, {to_strides, from_strides}, begin / blocks);
     int64_t row = begin % blocks / column_blocks * kBlock, column = begin % column_blocks * kBlock;
     for (int64_t i = begin; i < end; ++i) {
-      transpose(from + outer.at(1) + row * item + column * column_stride, column_stride,
-                to + outer.at(0) + row * row_stride + column * item, row_stride,
-                std::min(kBlock, rows - row), std::min(kBlock, columns - column));
+      char* block = to + outer.at(0) + row * row_stride + column * item;
+      const char* source = from + outer.at(1) + row * item;
+      int64_t height = std::min(kBlock, rows - row), width = std::min(kBlock, columns - column);
+      if (column_sizes.size() == 1) {
+        int64_t stride = column_strides[0];
+        transpose(source + column * stride, stride, block, row_stride, height, width);
+      } else {
+        int64_t offsets[kBlock];
+        list_offsets(column_sizes, column_strides, column, width, offsets);
+        transpose_listed(source, offsets, block, row_stride, height, width);
+      }
       column += kBlock;
       if (column < columns) continue;
       column = 0;

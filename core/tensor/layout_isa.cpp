@@ -8,23 +8,60 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-template <class T>
-[[gnu::always_inline]] inline void transpose_square(const char* from, int64_t from_stride, char* to,
-                                                    int64_t to_stride) {
-  constexpr int n = kWidth<T>;
-  Vector<T> a[n];
-  for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], from + i * from_stride, sizeof(Vector<T>));
-  transpose_vectors<T>(a);
-  for (int i = 0; i < n; ++i) __builtin_memcpy(to + i * to_stride, &a[i], sizeof(Vector<T>));
+// Where columns begin. `from(c, bytes)` are those from column c on, so many bytes below.
+struct EvenColumns {
+  const char* first;
+  int64_t stride;
+  const char* operator[](int64_t c) const { return first + c * stride; }
+  EvenColumns from(int64_t c, int64_t bytes) const { return {first + c * stride + bytes, stride}; }
+};
+struct ListedColumns {
+  const char* first;
+  const int64_t* offsets;
+  const char* operator[](int64_t c) const { return first + offsets[c]; }
+  ListedColumns from(int64_t c, int64_t bytes) const { return {first + bytes, offsets + c}; }
+};
+
+// A few columns at a time, so that they stay in the cache for all rows wherever they lie.
+template <class T, class Columns>
+void transpose_edge(Columns column, char* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kTogether = 8;
+  int64_t c = 0;
+  for (; c + kTogether <= columns; c += kTogether)
+    for (int64_t r = 0; r < rows; ++r) {
+      T* row = reinterpret_cast<T*>(to + r * to_stride) + c;
+#pragma GCC unroll 8
+      for (int64_t k = 0; k < kTogether; ++k) row[k] = reinterpret_cast<const T*>(column[c + k])[r];
+    }
+  for (; c < columns; ++c) {
+    const T* from = reinterpret_cast<const T*>(column[c]);
+    char* first = to + c * int64_t(sizeof(T));
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < rows; ++r) *reinterpret_cast<T*>(first + r * to_stride) = from[r];
+  }
 }
 
-template <class T>
-void transpose_edge(const char* from, int64_t from_stride, char* to, int64_t to_stride,
-                    int64_t rows, int64_t columns) {
-  for (int64_t c = 0; c < columns; ++c)
-    for (int64_t r = 0; r < rows; ++r)
-      *reinterpret_cast<T*>(to + r * to_stride + c * int64_t(sizeof(T))) =
-          *reinterpret_cast<const T*>(from + c * from_stride + r * int64_t(sizeof(T)));
+template <class T, class Columns>
+[[gnu::always_inline]] inline void transpose_squares(Columns column, char* to, int64_t to_stride,
+                                                     int64_t rows, int64_t columns) {
+  int64_t whole_rows = 0, whole_columns = 0;
+  if constexpr (sizeof(T) <= 8) {
+    constexpr int n = kWidth<T>, item = sizeof(T);
+    whole_rows = rows - rows % n;
+    whole_columns = columns - columns % n;
+    for (int64_t r = 0; r < whole_rows; r += n)
+      for (int64_t c = 0; c < whole_columns; c += n) {
+        Vector<T> a[n];
+        for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], column[c + i] + r * item, sizeof(a[i]));
+        transpose_vectors<T>(a);
+        char* square = to + r * to_stride + c * item;
+        for (int i = 0; i < n; ++i) __builtin_memcpy(square + i * to_stride, &a[i], sizeof(a[i]));
+      }
+  }
+  transpose_edge<T>(column.from(whole_columns, 0), to + whole_columns * int64_t(sizeof(T)),
+                    to_stride, whole_rows, columns - whole_columns);
+  transpose_edge<T>(column.from(0, whole_rows * int64_t(sizeof(T))), to + whole_rows * to_stride,
+                    to_stride, rows - whole_rows, columns);
 }
 
 // Few columns that become rows without gaps.
@@ -62,29 +99,27 @@ void deal_pairs(const char* from, int64_t from_stride, char* to, int64_t to_stri
     store_vector(reinterpret_cast<T*>(to + c * item), every_second<T, 0>(low, high));
     store_vector(reinterpret_cast<T*>(to + to_stride + c * item), every_second<T, 1>(low, high));
   }
-  transpose_edge<T>(from + c * from_stride, from_stride, to + c * item, to_stride, 2, columns - c);
+  transpose_edge<T>(EvenColumns{from + c * from_stride, from_stride}, to + c * item, to_stride, 2,
+                    columns - c);
 }
 
 template <class T>
 void transpose(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
                int64_t columns) {
-  constexpr int n = kWidth<T>, item = sizeof(T);
-  if (to_stride == columns * item) {
+  if (to_stride == columns * int64_t(sizeof(T))) {
     if (columns == 2) return alternate<T, 2>(from, from_stride, to, rows);
     if (columns == 3) return alternate<T, 3>(from, from_stride, to, rows);
     if (columns == 4) return alternate<T, 4>(from, from_stride, to, rows);
   }
   if constexpr (sizeof(T) < 8)
     if (rows == 2) return deal_pairs<T>(from, from_stride, to, to_stride, columns);
-  int64_t whole_rows = rows - rows % n, whole_columns = columns - columns % n;
-  for (int64_t r = 0; r < whole_rows; r += n)
-    for (int64_t c = 0; c < whole_columns; c += n)
-      transpose_square<T>(from + c * from_stride + r * item, from_stride,
-                          to + r * to_stride + c * item, to_stride);
-  transpose_edge<T>(from + whole_columns * from_stride, from_stride, to + whole_columns * item,
-                    to_stride, whole_rows, columns - whole_columns);
-  transpose_edge<T>(from + whole_rows * item, from_stride, to + whole_rows * to_stride, to_stride,
-                    rows - whole_rows, columns);
+  transpose_squares<T>(EvenColumns{from, from_stride}, to, to_stride, rows, columns);
+}
+
+template <class T>
+void transpose_listed(const char* from, const int64_t* offsets, char* to, int64_t to_stride,
+                      int64_t rows, int64_t columns) {
+  transpose_squares<T>(ListedColumns{from, offsets}, to, to_stride, rows, columns);
 }
 
 // memcpy leaves runs of some thousand bytes to the processor's instruction for that, which takes
@@ -203,7 +238,9 @@ void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides fro
 extern const LayoutLoops layout_loops;
 constexpr LayoutLoops layout_loops = {
     {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
-     &transpose_edge<Item16>},
+     &transpose<Item16>},
+    {&transpose_listed<uint8_t>, &transpose_listed<uint16_t>, &transpose_listed<uint32_t>,
+     &transpose_listed<uint64_t>, &transpose_listed<Item16>},
     {&copy_rows<uint8_t>, &copy_rows<uint16_t>, &copy_rows<uint32_t>, &copy_rows<uint64_t>,
      &copy_rows<Item16>}};
 

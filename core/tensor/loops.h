@@ -79,6 +79,9 @@ struct CastLoops {
 // `to + r * to_stride + c * size`.
 using TransposeLoop = void (*)(const char* from, int64_t from_stride, char* to, int64_t to_stride,
                                int64_t rows, int64_t columns);
+// The same where column c begins at from + offsets[c].
+using TransposeListedLoop = void (*)(const char* from, const int64_t* offsets, char* to,
+                                     int64_t to_stride, int64_t rows, int64_t columns);
 // Where the elements of several rows lie, in bytes.
 struct RowStrides {
   int64_t row, step;
@@ -89,6 +92,7 @@ using RowsLoop = void (*)(char* to, RowStrides to_strides, const char* from,
 // One entry per element size, 1 to 16 bytes in powers of two.
 struct LayoutLoops {
   TransposeLoop transpose[5];
+  TransposeListedLoop transpose_listed[5];
   RowsLoop copy_rows[5];
 };
 

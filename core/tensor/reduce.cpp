@@ -19,6 +19,13 @@ bool is_extreme(Reduction r) {
          r == norm_max || r == norm_min;
 }
 
+// Whether the result of a single element is that element.
+bool keeps_one(Reduction r) {
+  using enum Reduction;
+  return r == sum || r == mean || r == product || r == maximum || r == minimum ||
+         r == indexed_maximum || r == indexed_minimum;
+}
+
 void fill_from_nothing(Reduction reduction, const Tensor& result) {
   using enum Reduction;
   CHECK(!is_extreme(reduction), ErrorKind::kIndex,
@@ -39,6 +46,11 @@ void run_reduce(Reduction reduction, const Tensor& input, DimSet dims, DType dty
   if (input.numel() == 0) {
     fill_from_nothing(reduction, first);
     if (second.defined()) fill_from_nothing(reduction, second);
+    return;
+  }
+  if (keeps_one(reduction) && reduced_numel(input.sizes(), dims) == 1) {
+    copy_into(alias(first, input.sizes(), contiguous_strides(input.sizes()), 0), input);
+    if (second.defined()) copy_into(second, scalar_tensor(0, second.dtype()));
     return;
   }
   DType compute = dtype_of_compute(compute_of(dtype));

@@ -140,10 +140,9 @@ std::optional<int64_t> common_step(ShapeRef sizes, ShapeRef strides) {
   return step.value_or(0);
 }
 
-// The last column holds places in the flat tensor, in order: makes rows `first` to first + n - 1
-// places by dim. Divides once for each row of the tensor only.
-void split_places(const Tensor& places, const Shape& sizes, int64_t first, int64_t n) {
-  size_t last = sizes.size() - 1;
+// Column `last` holds places in the flat tensor, in order, and dims behind it have size 1: makes
+// rows `first` to first + n - 1 places by dim. Divides once for each row of the tensor only.
+void split_places(const Tensor& places, const Shape& sizes, size_t last, int64_t first, int64_t n) {
   int64_t count = places.size(0), inner = sizes[last], row_end = 0;
   Shape row(last);
   int64_t* to = places.data<int64_t>();
@@ -329,13 +328,16 @@ Tensor nonzero_places_cpu(const Tensor& flags) {
   Tensor places =
       empty_strided(Shape{count, ndim}, Shape{1, std::max<int64_t>(count, 1)}, DType::int64);
   if (ndim == 0) return places;
-  int64_t* last = places.data<int64_t>() + (ndim - 1) * count;
+  auto last = ndim - 1;  // the dim that places are written to first
+  while (last > 0 && flags.size(last) == 1) --last;
+  int64_t* to = places.data<int64_t>();
+  std::fill(to + (last + 1) * count, to + ndim * count, 0);
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       int64_t first = counts[size_t(s)], n = counts[size_t(s) + 1] - first;
       index_loops().list(flag + start_of(s), start_of(s + 1) - start_of(s), start_of(s), n,
-                         last + first);
-      if (ndim > 1) split_places(places, flags.sizes(), first, n);
+                         to + last * count + first);
+      if (last > 0) split_places(places, flags.sizes(), size_t(last), first, n);
     }
   });
   return places;

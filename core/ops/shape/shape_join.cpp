@@ -97,6 +97,37 @@ void copy_blocks(TensorList tensors, const Tensor& out, size_t d) {
   });
 }
 
+// The same where all are row-major and have the dtype of `out`: run by run in the order of `out`,
+// of at least kLeastRun bytes. Returns whether it was that.
+bool copy_runs(TensorList tensors, const Tensor& out, size_t d) {
+  constexpr int64_t kLeastRun = 32, kGrain = 1 << 17;  // bytes, the second are worth a thread
+  struct Run {
+    const char* from;
+    int64_t bytes;
+  };
+  if (d == 0 || !out.device().is_cpu() || !out.is_contiguous()) return false;
+  int64_t rows = 1, item = int64_t(out.itemsize());
+  for (size_t k = 0; k < d; ++k) rows *= out.sizes()[k];
+  std::vector<Run> runs;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    Run run{t.data<char>(), t.numel() / rows * item};
+    if (t.dtype() != out.dtype() || !t.is_contiguous() || run.bytes < kLeastRun) return false;
+    runs.push_back(run);
+  }
+  int64_t row_bytes = out.numel() / std::max<int64_t>(rows, 1) * item;
+  char* to = out.data<char>();
+  parallel_for(0, runs.empty() ? 0 : rows, kGrain / row_bytes + 1, [&](int64_t begin, int64_t end) {
+    char* at = to + begin * row_bytes;
+    for (int64_t row = begin; row < end; ++row)
+      for (const Run& run : runs) {
+        copy_run(at, item, run.from + row * run.bytes, item, item, run.bytes / item);
+        at += run.bytes;
+      }
+  });
+  return true;
+}
+
 Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   const Tensor* like = &tensors[0];
   DType dtype = tensors[0].dtype();
@@ -127,6 +158,7 @@ Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   check_devices(tensors);
   Shape strides = strides_for(sizes, format);
   Tensor out = empty_strided(sizes, strides, dtype, like->device());
+  if (copy_runs(tensors, out, d)) return out;
   constexpr size_t kWorthThreads = 1 << 18;  // bytes
   if (!out.device().is_cpu() || sizes[0] < 2 * num_threads() ||
       size_t(out.numel()) * out.itemsize() <= kWorthThreads)
