@@ -51,7 +51,7 @@ Tensor in_kernel_order(const Tensor& t, DType dtype, bool channels_last) {
 ChannelView view_of(const Tensor& t, bool channels_last, int64_t groups = 0) {
   int64_t samples = t.sizes()[0], channels = t.sizes()[1];
   int64_t inner = t.numel() == 0 ? 0 : t.numel() / (samples * channels);
-  bool by_columns = channels_last || inner <= 1;
+  bool by_columns = (channels_last && channels > 1) || inner <= 1;
   if (by_columns && groups == 0) return {1, channels, samples * inner, groups, by_columns};
   return {samples, channels, inner, groups, by_columns};
 }
