@@ -181,9 +181,8 @@ class PoolLayout {
  public:
   PoolLayout(const Tensor& tensor, bool has_short_rows)
       : batch_(tensor.size(0)), channels_(tensor.size(1)), was_last_(is_channels_last(tensor)) {
-    // Turning pays where each thread gets a block of channels.
-    bool has_blocks = batch_ * channels_ >= kPoolChannels * num_threads();
-    turns_ = !was_last_ && has_short_rows && has_blocks;
+    bool fills_vectors = batch_ * channels_ >= kPoolLanes * num_threads();
+    turns_ = !was_last_ && has_short_rows && fills_vectors;
   }
 
   bool channels_last() const { return was_last_ || turns_; }

@@ -20,7 +20,8 @@ struct PoolAxis {
 // Volumes of which `channels` lie side by side, at most kPoolChannels; their pixels are `pixel`
 // elements apart.
 inline constexpr int64_t kPoolChannels = 64;
-inline constexpr int kPoolRowBytes = 32;  // of a vector along the outputs of a row
+inline constexpr int64_t kPoolLanes = 16;  // channels that are worth a vector
+inline constexpr int kPoolRowBytes = 32;   // of a vector along the outputs of a row
 struct PoolVolume {
   PoolAxis planes, rows, columns;
   int64_t channels, pixel;
