@@ -23,9 +23,15 @@ constexpr int64_t kCacheLine = 64;   // bytes
 const LayoutLoops& layout_loops() { return active(layout_loops_sets); }
 int entry_of(int64_t item) { return __builtin_ctzll(uint64_t(item)); }
 
+// Long runs go through loops that know where memcpy is slow.
+constexpr int64_t kLong = 2048;
+[[gnu::noinline]] void copy_long(char* to, const char* from, int64_t bytes) {
+  layout_loops().copy_rows[0](to, {0, 1}, from, {0, 1}, 1, bytes);
+}
+
 void copy_bytes(char* to, const char* from, int64_t bytes) {
   parallel_for(0, bytes, kGrain, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, size_t(end - begin));
+    copy_run(to + begin, 1, from + begin, 1, 1, end - begin);
   });
 }
 
@@ -100,7 +106,10 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
 void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t item,
               int64_t n) {
   if (to_stride == item && from_stride == item) {
-    std::memcpy(to, from, size_t(n * item));
+    int64_t bytes = n * item;
+    if (bytes >= kLong) return copy_long(to, from, bytes);
+    asm("" : "+r"(bytes));  // GCC would copy byte by byte itself what it knows to be short
+    std::memcpy(to, from, size_t(bytes));
     return;
   }
   copy_rows(to, {0, to_stride}, from, {0, from_stride}, item, 1, n);

@@ -78,8 +78,26 @@ int64_t bytes_after(const Rows& rows) { return checked_numel(rows.after) * rows.
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kBytesAhead = 512;
 
-constexpr int64_t kFewElements = 8;     // of a row, which are read from all rows one by one
-constexpr int64_t kRowsTogether = 512;  // whose memory stays in the cache meanwhile
+// Whether the index positions stand for a few single elements of each of many rows.
+bool are_few_elements(const Rows& rows) {
+  constexpr int64_t kFew = 8;
+  return bytes_after(rows) == rows.item && rows.before.size() == 1 && rows.count <= kFew &&
+         rows.count < rows.before_count;
+}
+
+// Calls f(picked, step, other, step, n) for one of the few after the other, with those of n rows.
+template <class F>
+void for_each_element(const Rows& rows, char* picked, char* other, F&& f) {
+  constexpr int64_t kTogether = 512;  // rows whose memory stays in the cache
+  int64_t step = rows.picked_before[0], other_step = rows.other_before[0];
+  int64_t grain = kGrain / (rows.count * rows.item);
+  parallel_for(0, rows.before_count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += kTogether)
+      for (int64_t i = 0; i < rows.count; ++i)
+        f(picked + first * step + rows.offsets[i] * rows.item, step,
+          other + first * other_step + i * rows.step, other_step, std::min(kTogether, end - first));
+  });
+}
 
 // Calls write(picked, other) for the elements of all index positions, on several threads. Each has
 // its rows of `before`, or else the elements within a range of offsets, so that no two write one
@@ -141,14 +159,20 @@ std::optional<int64_t> common_step(ShapeRef sizes, ShapeRef strides) {
 }
 
 // Column `last` holds places in the flat tensor, in order, and dims behind it have size 1: makes
-// rows `first` to first + n - 1 places by dim. Divides once for each row of the tensor only.
+// rows `first` to first + n - 1 places by dim. Divides only where rows of the tensor are left out.
 void split_places(const Tensor& places, const Shape& sizes, size_t last, int64_t first, int64_t n) {
   int64_t count = places.size(0), inner = sizes[last], row_end = 0;
   Shape row(last);
   int64_t* to = places.data<int64_t>();
   for (int64_t i = first; i < first + n; ++i) {
     int64_t& place = to[int64_t(last) * count + i];
-    if (place >= row_end) {
+    if (i > first && place >= row_end && place < row_end + inner) {  // in the next row
+      row_end += inner;
+      for (size_t d = last; d-- > 0;) {
+        if (++row[d] < sizes[d]) break;
+        row[d] = 0;
+      }
+    } else if (place >= row_end) {
       int64_t rest = place / inner;
       row_end = (rest + 1) * inner;
       for (size_t d = last; d-- > 0; rest /= sizes[d]) row[d] = rest % sizes[d];
@@ -216,19 +240,11 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
       }
     });
   };
-  // A few single elements of each of many rows: one after the other, from all of them.
-  if (row_bytes == rows.item && rows.before.size() == 1 && rows.count <= kFewElements &&
-      rows.count < rows.before_count) {
-    int64_t from_step = rows.picked_before[0], to_step = rows.other_before[0];
-    return parallel_for(0, rows.before_count, kGrain / (rows.count * rows.item),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t first = begin; first < end; first += kRowsTogether)
-                            for (int64_t i = 0; i < rows.count; ++i)
-                              copy_run(to + first * to_step + i * rows.step, to_step,
-                                       from + first * from_step + rows.offsets[i] * rows.item,
-                                       from_step, rows.item, std::min(kRowsTogether, end - first));
-                        });
-  }
+  if (are_few_elements(rows))
+    return for_each_element(rows, from, to,
+                            [&](char* picked, int64_t p_step, char* o, int64_t o_step, int64_t n) {
+                              copy_run(o, o_step, picked, p_step, rows.item, n);
+                            });
   // Rows of a fixed size are moved without a call for each.
   auto read_rows = [&]<int64_t bytes>(std::integral_constant<int64_t, bytes>) {
     for_each_part([&rows](const char* source, const int64_t* offsets, char* row, int64_t n) {
@@ -281,7 +297,12 @@ void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& s
   Rows rows = make_rows(picked, source, *step);
   char* to = input.data<char>();
   char* from = source.data<char>();
-  if (rows.after.empty() && accumulate) {
+  if (are_few_elements(rows) && !accumulate) {
+    for_each_element(rows, to, from,
+                     [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
+                       copy_run(p, p_step, o, o_step, rows.item, n);
+                     });
+  } else if (rows.after.empty() && accumulate) {
     visit_combination(Scatter::add, input.dtype(), [&]<class Combine>(Combine) {
       write_rows(rows, to, from, WriteElement<Combine>());
     });
