@@ -405,3 +405,90 @@ def test_trapezoid_rule(length: int) -> None:
     agrees(torch.trapezoid(torch.tensor(x), dx=0.5), expected)
     x[:, 0] = np.inf
     assert length == 1 or torch.trapezoid(torch.tensor(x)).isposinf().all()
+
+
+def odd_shape(generator: np.random.Generator, most: int) -> list[int]:
+    sizes = [1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 33, 64, 130]
+    shape = [int(size) for size in generator.choice(sizes, generator.integers(1, 6))]
+    while np.prod(shape) > most:
+        shape[generator.integers(len(shape))] = 1
+    return shape
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+def test_copies_between_orders_of_dims(dtype: str) -> None:
+    generator = np.random.default_rng(1)
+    for _ in range(200):
+        shape = odd_shape(generator, 60_000)
+        numbers = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        order = generator.permutation(len(shape)).tolist()
+        permuted, expected = torch.tensor(numbers).permute(order), numbers.transpose(order)
+        assert np.array_equal(permuted.contiguous().numpy(), expected)
+        back = torch.empty(permuted.shape[::-1], dtype=permuted.dtype).permute(
+            *reversed(range(len(shape)))
+        )
+        assert np.array_equal(back.copy_(permuted).numpy(), expected)
+        dim = int(generator.integers(len(shape)))
+        parts = [permuted.contiguous()] * int(generator.integers(1, 4))
+        joined = np.concatenate([expected] * len(parts), dim)
+        assert np.array_equal(torch.cat(parts, dim).numpy(), joined)
+
+
+@pytest.mark.usefixtures("threads")
+def test_dims_of_one_element_are_reduced() -> None:
+    generator = np.random.default_rng(2)
+    for _ in range(50):
+        x = torch.tensor(generator.integers(-2, 3, odd_shape(generator, 5000)))
+        dim = int(generator.integers(x.dim()))
+        x = x.permute(*generator.permutation(x.dim()).tolist())
+        one = x.unsqueeze(dim)
+        for name in ("sum", "prod", "amax", "amin"):
+            assert torch.equal(getattr(one, name)(dim), x)
+        assert torch.equal(one.any(dim), x != 0) and torch.equal(one.double().mean(dim), x.double())
+        values, places = one.max(dim)
+        assert torch.equal(values, x) and not places.any() and not one.argmin(dim).any()
+        assert one.sum(dim, keepdim=True).shape == one.shape
+        assert np.array_equal(x.nonzero().numpy(), np.argwhere(x.numpy()))
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_few_places_of_many_rows_are_read_and_written() -> None:
+    generator = np.random.default_rng(3)
+    for rows, length, count in [(3000, 2, 1), (700, 9, 8), (50, 40, 3), (5, 3, 8), (90_000, 3, 2)]:
+        x = generator.integers(0, 99, (rows, length)).astype(np.int16)
+        index = generator.integers(0, length, count)
+        t, i = torch.tensor(x), torch.tensor(index)
+        assert np.array_equal(t.index_select(1, i).numpy(), x[:, index])
+        source = generator.integers(0, 99, (rows, count)).astype(np.int16)
+        expected = x.copy()
+        for k, place in enumerate(index):
+            expected[:, place] = source[:, k]
+        assert np.array_equal(t.index_copy(1, i, torch.tensor(source)).numpy(), expected)
+        expected[:, index] = 7
+        assert np.array_equal(torch.tensor(expected).index_fill(1, i, 7).numpy(), expected)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", ["int64", "int32", "bool", "float64"])
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 63, 300, 2050, 40_001])
+def test_running_sums_and_products_of_integers_and_doubles(dtype: str, length: int) -> None:
+    numbers = np.random.default_rng(4).integers(-2, 3, (3, length)).astype(dtype)
+    for array in (numbers, np.ascontiguousarray(numbers.T)):
+        x, dim = torch.tensor(array), int(array.shape[0] != 3)
+        kept = x.cumsum(dim).numpy().dtype
+        for d in (0, 1):
+            assert np.array_equal(x.cumsum(d).numpy(), np.cumsum(array, d, dtype=kept))
+            assert np.array_equal(x.cumprod(d).numpy(), np.cumprod(array, d, dtype=kept))
+    if dtype == "float64":
+        leaf = torch.tensor(numbers, requires_grad=True)
+        (leaf.cumsum(1) * leaf.detach()).sum().backward()
+        agrees(leaf.grad, np.cumsum(numbers[:, ::-1], 1)[:, ::-1])
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 16, 16), (3, 1, 5), (2, 1, 4, 4, 4)])
+def test_batches_of_one_channel_are_normalized(shape: tuple[int, ...]) -> None:
+    x = normal(*shape)
+    y = torch.nn.functional.batch_norm(torch.tensor(x), None, None, training=True)
+    agrees(y, (x - x.mean()) / np.sqrt(x.var() + 1e-5))
+    assert y.is_contiguous()
