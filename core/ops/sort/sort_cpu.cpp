@@ -158,6 +158,12 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
   else
     for_long_rows(rows, false, [&](RowSorter& sorter, int64_t row, RowStarts start) {
       int64_t from = ranks_of(row, 1)[0];
+      if (many == 1) {
+        const int64_t one = rank(from, 0);
+        Ranked element;
+        sorter.at_ranks(rows.row(start.from), {&one, 1}, &element);
+        return rows.write({&start, 1}, [&](int64_t, int64_t) { return element.place; });
+      }
       std::vector<int64_t> wanted(static_cast<size_t>(many)), order(wanted), sorted(wanted);
       std::vector<Ranked> found(wanted.size()), elements(wanted.size());
       for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = rank(from, int64_t(i));

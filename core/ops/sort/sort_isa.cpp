@@ -71,19 +71,31 @@ void least_of_groups(const Key* keys, int64_t n, int64_t groups, Key* to) {
 }
 
 KeyOfRank at_rank(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank) {
-  uint64_t differing = bounds.least ^ bounds.greatest;
-  int bits = differing ? 64 - __builtin_clzll(differing) : 0;
-  // The greatest number that has no more than `rank` keys below it, bit by bit.
-  uint32_t found = uint32_t(bounds.least >> bits << bits);
-  int64_t before = 0;
-  while (bits-- > 0) {
-    const uint32_t larger = found | uint32_t(1) << bits;
-    int64_t below = sum<uint32_t>(n, [=](int64_t i) { return uint32_t(keys[i] < larger); });
-    if (below > rank) continue;
-    found = larger;
-    before = below;
+  const uint32_t base = uint32_t(bounds.least);
+  uint64_t width = bounds.greatest - bounds.least;
+  int bits = width ? 64 - __builtin_clzll(width) : 0;
+  // Above the least key, the greatest number that has no more than `rank` keys below it, bit by
+  // bit, until only one of the keys begins with the bits found: it is the least from there on.
+  uint32_t found = 0;
+  int64_t before = 0, end = n;  // how many are below `found`, and below the next such beginning
+  while (bits > 0 && end - before > 1) {
+    const uint32_t larger = found | uint32_t(1) << --bits;
+    int64_t below = sum<uint32_t>(n, [=](int64_t i) { return uint32_t(keys[i] - base < larger); });
+    if (below > rank) {
+      end = below;
+    } else {
+      found = larger;
+      before = below;
+    }
   }
-  return {found, before};
+  if (bits == 0) return {base + found, before};
+  uint32_t least = uint32_t(-1);
+#pragma omp simd reduction(min : least)
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t key = keys[i] - base >= found ? keys[i] : uint32_t(-1);
+    least = key < least ? key : least;
+  }
+  return {least, before};
 }
 
 template <class T>
