@@ -128,7 +128,9 @@ class Walk {
   Walk(TensorList inputs, const BackwardOptions& options) : options_(options) {
     for (const Tensor& input : inputs) {
       Edge edge = gradient_edge(input);
-      CHECK(edge.node, "One of the differentiated Tensors does not require grad");
+      // A part of a leaf that was taken in no_grad mode requires grad, and has no history.
+      CHECK(edge.node || gradient_edge_exists(input),
+            "One of the differentiated Tensors does not require grad");
       captures_.push_back({edge, {}});
     }
     if (!captures_.empty()) ++Node::selective_walks;

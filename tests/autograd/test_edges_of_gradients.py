@@ -80,3 +80,13 @@ def test_the_inner_name_of_a_gradient() -> None:
     x = torch.ones(2, requires_grad=True)
     x._grad = torch.ones(2)
     assert x.grad is x._grad
+
+
+def test_parts_of_a_leaf_taken_without_grad_are_unused() -> None:
+    leaf = torch.ones(4, requires_grad=True)
+    with torch.no_grad():
+        part = leaf.chunk(2)[0]
+    assert part.requires_grad and part.grad_fn is None
+    assert torch.autograd.grad(leaf.sum(), part, allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="not have been used"):
+        torch.autograd.grad(leaf.sum(), part)
