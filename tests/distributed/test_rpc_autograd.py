@@ -178,6 +178,7 @@ def backward_again() -> None:
         torch.testing.assert_close(
             dist_autograd.get_gradients(context)[x], 2 * once + weight.detach()
         )
+        assert "second time" in raised(RuntimeError, dist_autograd.backward, context, [y])
         y = rpc.rpc_sync("worker1", loss_of, (x,))  # a new tape
         dist_autograd.backward(context, [y])
         torch.testing.assert_close(
@@ -333,11 +334,7 @@ def die(x: Any) -> Any:
     return Fatal.apply(x)
 
 
-class Fatal(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.clone()
-
+class Fatal(Broken):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)

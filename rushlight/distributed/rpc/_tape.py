@@ -58,10 +58,12 @@ class _Received(autograd.Function):
     def forward(ctx: Any, anchor: Tensor, tensor: Tensor, give: Callable[..., None]) -> Any:
         ctx.give = give
         ctx.set_materialize_grads(False)
+        ctx.save_for_backward(anchor)
         return tensor.detach()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
+        _ = ctx.saved_tensors  # raises where the tape is gone, and nobody waits for the gradient
         ctx.give(grads[0])
         return None, None, None
 
