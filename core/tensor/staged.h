@@ -3,8 +3,6 @@
 // copy of the whole tensor. Memory of the kernel's own dtype is seen directly.
 #pragma once
 
-#include <type_traits>
-
 #include "core/tensor/prefetch.h"
 #include "core/tensor/tile_loop.h"
 

@@ -224,6 +224,11 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
   Rows rows = make_rows(picked, out, step);
   char* from = input.data<char>();
   char* to = out.data<char>();
+  if (are_few_elements(rows))
+    return for_each_element(rows, from, to,
+                            [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
+                              copy_run(o, o_step, p, p_step, rows.item, n);
+                            });
   int64_t row_bytes = bytes_after(rows);
   bool in_one_piece = rows.after.size() == 1 && rows.picked_after[0] == rows.item &&
                       rows.other_after[0] == rows.item;
@@ -240,11 +245,6 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
       }
     });
   };
-  if (are_few_elements(rows))
-    return for_each_element(rows, from, to,
-                            [&](char* picked, int64_t p_step, char* o, int64_t o_step, int64_t n) {
-                              copy_run(o, o_step, picked, p_step, rows.item, n);
-                            });
   // Rows of a fixed size are moved without a call for each.
   auto read_rows = [&]<int64_t bytes>(std::integral_constant<int64_t, bytes>) {
     for_each_part([&rows](const char* source, const int64_t* offsets, char* row, int64_t n) {

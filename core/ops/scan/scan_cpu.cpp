@@ -5,7 +5,6 @@
 #include "core/ops/scan/scan.h"
 
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
