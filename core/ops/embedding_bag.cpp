@@ -155,8 +155,7 @@ in `indices`, and the bag of each element of these.)",
       std::fill(bag_at + begin, bag_at + end, bag);
       covered = end;
       if (keeps_all && all_valid) {
-        std::copy(index + begin, index + end, row + used);
-        used += end - begin;
+        used = end;
         continue;
       }
       for (int64_t i = begin; i < end; ++i) {
@@ -168,6 +167,7 @@ in `indices`, and the bag of each element of these.)",
       }
     }
     start[count] = used;
+    if (keeps_all && all_valid) std::copy(index, index + used, row);
     // What lies behind the last bag counts as its own, as in PyTorch.
     std::fill(bag_at + covered, bag_at + entries, std::max<int64_t>(count - 1, 0));
     // Clones of what is used, so that memory of unused entries is not kept.

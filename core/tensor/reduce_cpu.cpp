@@ -8,6 +8,7 @@
 // element takes part in about chain + log2(blocks) additions (Higham, "Accuracy and Stability of
 // Numerical Algorithms", section 4.2). A large reduction to few results is first cut into pieces,
 // whose number depends on the sizes only; threads share out the pieces.
+#include <algorithm>
 #include <bit>
 
 #include "core/base/ceil_div.h"
@@ -39,6 +40,8 @@ constexpr int64_t kSourceRun = 256;  // runs below this are not worth a call of 
 constexpr int64_t kRowsAhead = 4;    // that are asked for before they are gathered
 constexpr int64_t kMaxItem = sizeof(std::complex<double>);
 constexpr int64_t kMaxAccumulator = 16;  // bytes
+constexpr int64_t kVector = 64;          // bytes of the results along a dim, or of what is
+constexpr int64_t kFewBytes = 512;       // reduced to them, below which these are no task
 constexpr int64_t kWord = 8;             // bytes of the widest number in an accumulator
 
 struct Target {
@@ -81,6 +84,14 @@ void choose_rows(Plan& plan) {
   // Rows too short for the vectors are gathered so that the vectors run across results.
   bool short_rows = plan.reduced.numel < kShortRow && plan.outputs.numel > 1;
   plan.by_rows = !short_rows && plan.reduced_is_nearest;
+  // Results share a task with those along one dim: the longest, where they are few along the last.
+  const int64_t run = plan.outputs.run() * plan.item;
+  if (run < kVector && run * plan.reduced.numel < kFewBytes && plan.outputs.sizes.size() > 1) {
+    const Shape& sizes = plan.outputs.sizes;
+    const size_t longest = size_t(std::ranges::max_element(sizes) - sizes.begin());
+    for (Shape* list : {&plan.outputs.sizes, &plan.outputs.strides, &plan.output_strides})
+      std::swap((*list)[longest], list->back());
+  }
   const ReduceSpace& inner = plan.by_rows ? plan.reduced : plan.outputs;
   bool one_element = plan.reduced.sizes.empty() && plan.outputs.sizes.empty();
   plan.unit_stride = one_element || inner.run_stride() == plan.item;
@@ -159,23 +170,33 @@ class Tiles {
 
   // Brings reduced elements [begin, begin + n) of `results` results, at most kTile in all.
   Matrix load(char* from, int64_t results, int64_t begin, int64_t n) {
-    int64_t result_stride = plan_.outputs.run_stride();
-    if (plan_.by_rows) {
-      for (int64_t r = 0; r < results; ++r)
-        for_each_run(from + r * result_stride, plan_.reduced.sizes, plan_.reduced.strides, begin, n,
-                     [&](char* p, int64_t stride, int64_t run, int64_t done) {
-                       fetch(p, stride, run, r * n + done);
-                     });
-      return {converted_, n};
-    }
-    for_each_run(from, plan_.reduced.sizes, plan_.reduced.strides, begin, n,
-                 [&](char* p, int64_t stride, int64_t run, int64_t done) {
-                   for (int64_t k = 0; k < run; ++k) {
-                     prefetch(p + (k + kRowsAhead) * stride, results * plan_.item);
-                     fetch(p + k * stride, result_stride, results, (done + k) * width(results));
-                   }
-                 });
-    return {converted_, width(results)};
+    const int64_t result_stride = plan_.outputs.run_stride();
+    const int64_t rows = plan_.by_rows ? results : n, row = plan_.by_rows ? n : width(results);
+    const bool gathers =
+        !plan_.source && (plan_.by_rows ? plan_.reduced.run() : results) < kShortRun;
+    char* to = gathers && plan_.cast ? gathered_ : converted_;
+    auto bring = [&](char* p, int64_t stride, int64_t run, int64_t done) {
+      if (gathers) {
+        // Copies of short rows, or parts of rows, by one call for all of them.
+        const int64_t item = plan_.item, apart = row * item;
+        if (plan_.by_rows)
+          copy_rows(to + done * item, {apart, item}, p, {result_stride, stride}, item, rows, run);
+        else
+          copy_rows(to + done * apart, {apart, item}, p, {stride, result_stride}, item, run,
+                    results);
+      } else if (plan_.by_rows) {
+        for (int64_t r = 0; r < results; ++r)
+          fetch(p + r * result_stride, stride, run, r * n + done);
+      } else {
+        for (int64_t k = 0; k < run; ++k) {
+          prefetch(p + (k + kRowsAhead) * stride, results * plan_.item);
+          fetch(p + k * stride, result_stride, results, (done + k) * row);
+        }
+      }
+    };
+    for_each_run(from, plan_.reduced.sizes, plan_.reduced.strides, begin, n, bring);
+    if (to == gathered_) plan_.cast(gathered_, converted_, rows * row);
+    return {converted_, row};
   }
 
   // Brings `n` elements that lie side by side.

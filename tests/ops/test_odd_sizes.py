@@ -453,6 +453,29 @@ def test_dims_of_one_element_are_reduced() -> None:
 
 
 @pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32", "float64"])
+def test_narrow_matrices_and_their_steps_are_reduced(dtype: str) -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(100):
+        whole = generator.integers(0, 9, odd_shape(generator, 20_000)).astype(dtype)
+        order = generator.permutation(whole.ndim)
+        steps = tuple(slice(int(k), None, int(k) + 1) for k in generator.integers(0, 2, whole.ndim))
+        x, t = whole.transpose(order)[steps], torch.tensor(whole).permute(*order.tolist())[steps]
+        dim = int(generator.integers(x.ndim))
+        if x.shape[dim] == 0:
+            continue
+        exact = x.astype(np.float64)
+        assert np.array_equal(t.sum(dim, dtype=torch.float64).numpy(), exact.sum(dim))
+        assert np.array_equal(t.amax(dim).numpy(), x.max(dim))
+        values, places = t.min(dim)
+        assert np.array_equal(values.numpy(), x.min(dim))
+        assert np.array_equal(places.numpy(), x.argmin(dim))
+        assert np.array_equal((t > 3).any(dim).numpy(), (x > 3).any(dim))
+        if x.shape[dim] > 1:
+            agrees(t.double().std(dim), exact.std(dim, ddof=1))
+
+
+@pytest.mark.usefixtures("threads")
 def test_a_few_places_of_many_rows_are_read_and_written() -> None:
     generator = np.random.default_rng(3)
     for rows, length, count in [(3000, 2, 1), (700, 9, 8), (50, 40, 3), (5, 3, 8), (90_000, 3, 2)]:

@@ -30,6 +30,28 @@ void multiply_block(const SparseLines& lines, int64_t line, const T* values, con
   for (int v = 0; v < count; ++v) store_rounded(out + v * kStep, sum[v]);
 }
 
+// The last columns of one line, fewer than twice `lanes`, in registers of 8, 4, 2 lanes and 1.
+template <int lanes, class T>
+void multiply_rest(const SparseLines& lines, int64_t line, const T* values, const T* dense,
+                   int64_t n, int64_t columns, T* out) {
+  if (columns & lanes) {
+    typedef Wide<T> Lanes __attribute__((vector_size(lanes * sizeof(Wide<T>))));
+    Lanes sum = {};
+    for (int64_t k = lines.start[line]; k < lines.start[line + 1]; ++k) {
+      const T* row = dense + lines.other[k] * n;
+      Lanes right;
+      if constexpr (detail::kSame<T, Wide<T>>) __builtin_memcpy(&right, row, sizeof(right));
+      else
+        for (int l = 0; l < lanes; ++l) right[l] = convert<Wide<T>>(row[l]);
+      sum += convert<Wide<T>>(values[lines.entry ? lines.entry[k] : k]) * right;
+    }
+    for (int l = 0; l < lanes; ++l) out[l] = convert<T>(sum[l]);
+    dense += lanes;
+    out += lanes;
+  }
+  if constexpr (lanes > 1) multiply_rest<lanes / 2>(lines, line, values, dense, n, columns, out);
+}
+
 template <class T>
 void multiply(const SparseLines& lines, const void* values_in, const void* dense_in, int64_t n,
               void* out_in) {
@@ -43,14 +65,7 @@ void multiply(const SparseLines& lines, const void* values_in, const void* dense
     for (; j + kMany <= n; j += kMany)
       multiply_block<kVectors>(lines, i, values, dense + j, n, out + j);
     for (; j + kStep <= n; j += kStep) multiply_block<1>(lines, i, values, dense + j, n, out + j);
-    if (j == n) continue;
-    Wide<T> sum[kStep] = {};
-    for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
-      Wide<T> value = convert<Wide<T>>(values[lines.entry ? lines.entry[k] : k]);
-      const T* row = dense + lines.other[k] * n + j;
-      for (int64_t c = 0; c < n - j; ++c) sum[c] += value * convert<Wide<T>>(row[c]);
-    }
-    for (int64_t c = 0; c < n - j; ++c) out[j + c] = convert<T>(sum[c]);
+    if (j < n) multiply_rest<kStep / 2>(lines, i, values, dense + j, n, n - j, out + j);
   }
 }
 
