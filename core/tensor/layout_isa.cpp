@@ -211,6 +211,23 @@ void copy_short_rows(char* to, int64_t to_stride, const char* from, int64_t from
     for (int64_t i = 0; i < bytes; i += 16) __builtin_memcpy(to + i, from + i, 16);
 }
 
+// Rows one behind the other, each of one element again and again: in whole vectors, over whose ends
+// the next row goes.
+template <class T>
+void fill_short_rows(char* to, const char* from, int64_t from_stride, int64_t rows, int64_t n) {
+  typedef T Filled __attribute__((vector_size(kVectorBytes)));
+  const int64_t bytes = n * int64_t(sizeof(T));
+  const char* end = to + rows * bytes;
+  auto value = [&] { return *reinterpret_cast<const T*>(from); };
+  for (; end - to >= bytes + kVectorBytes; to += bytes, from += from_stride) {
+    const Filled filled = Filled{} + value();
+    for (int64_t i = 0; i < bytes; i += kVectorBytes)
+      __builtin_memcpy(to + i, &filled, sizeof(filled));
+  }
+  for (; to < end; to += bytes, from += from_stride)
+    for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(to)[i] = value();
+}
+
 // Rows of a few elements are copied as columns, in blocks of rows that stay in the cache, unless
 // they fill vectors.
 template <class T>
@@ -220,6 +237,10 @@ void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides fro
   if (to_strides.step == item && from_strides.step == item && n * item <= kBytes &&
       n * item % 16 == 0)
     return copy_short_rows(to, to_strides.row, from, from_strides.row, rows, n * item);
+  if constexpr (item <= 8)
+    if (to_strides.step == item && from_strides.step == 0 && to_strides.row == n * item &&
+        n * item <= kBytes)
+      return fill_short_rows<T>(to, from, from_strides.row, rows, n);
   if (n > kShort || rows <= n) {
     for (int64_t r = 0; r < rows; ++r)
       copy_run<T>(to + r * to_strides.row, to_strides.step, from + r * from_strides.row,

@@ -19,9 +19,9 @@ namespace {
 constexpr int64_t kTileBytes = 4096;  // of the widest operand: several stay in the L1 cache
 constexpr int64_t kApartTile = 256;   // of elements with gaps between, which take more of it
 constexpr int64_t kRowTile = 256;     // rows shorter than this are gathered several at a time
-constexpr int64_t kShortRow = 16;   // shorter rows cost more by their calls than by being gathered
-constexpr int64_t kFilledRow = 64;  // rows that are worth filling a buffer for each
-constexpr int64_t kGrain = 32768;   // elements that are worth a thread
+constexpr int64_t kShortRow = 128;    // bytes of results: such rows cost less gathered than called
+constexpr int64_t kFilledRow = 64;    // rows that are worth filling a buffer for each
+constexpr int64_t kGrain = 32768;     // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
 constexpr int64_t kCrossing = 16;  // elements side by side that are worth moving in squares
 
@@ -237,7 +237,7 @@ struct RowLoop {
 };
 
 RowLoop row_loop(const Plan& plan) {
-  if (plan.inner() < kShortRow) return {};
+  if (plan.inner() * plan.result().item <= kShortRow) return {};
   int single = -1;
   for (int k = 0; k <= plan.operand_count; ++k) {
     const Lane& lane = plan.lanes[k];

@@ -11,6 +11,9 @@ template <class T>
 void add_product(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column,
                  const void* b, int64_t b_row, void* c, int64_t c_row) {
   using Wide = decltype(T() + 0u);  // small types would promote to int, which must not overflow
+  // A column of c is a row of the product turned.
+  if (n == 1 && a_row == 1 && c_row == 1)
+    return add_product<T>(1, m, k, b, 0, b_row, a, a_column, c, m);
   if (n == 1 && a_column == 1 && b_row == 1) {
     const T* y = static_cast<const T*>(b);
     for (int64_t i = 0; i < m; ++i) {
