@@ -204,11 +204,15 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
   }
 }
 
-// Rows of whole pieces of 16 bytes.
+// Rows that are no shorter than a piece: in pieces, of which the last one may overlap.
+template <int piece>
 void copy_short_rows(char* to, int64_t to_stride, const char* from, int64_t from_stride,
                      int64_t rows, int64_t bytes) {
-  for (int64_t r = 0; r < rows; ++r, to += to_stride, from += from_stride)
-    for (int64_t i = 0; i < bytes; i += 16) __builtin_memcpy(to + i, from + i, 16);
+  const int64_t last = bytes - piece;
+  for (int64_t r = 0; r < rows; ++r, to += to_stride, from += from_stride) {
+    for (int64_t i = 0; i < last; i += piece) __builtin_memcpy(to + i, from + i, piece);
+    __builtin_memcpy(to + last, from + last, piece);
+  }
 }
 
 // Rows one behind the other, each of one element again and again: in whole vectors, over whose ends
@@ -233,10 +237,13 @@ void fill_short_rows(char* to, const char* from, int64_t from_stride, int64_t ro
 template <class T>
 void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides from_strides,
                int64_t rows, int64_t n) {
-  constexpr int64_t kShort = 8, kBlock = 256, item = sizeof(T), kBytes = 128;
-  if (to_strides.step == item && from_strides.step == item && n * item <= kBytes &&
-      n * item % 16 == 0)
-    return copy_short_rows(to, to_strides.row, from, from_strides.row, rows, n * item);
+  constexpr int64_t kShort = 8, kBlock = 256, item = sizeof(T), kBytes = 512;
+  if (to_strides.step == item && from_strides.step == item && n * item >= 8 && n * item <= kBytes) {
+    auto* copy = n * item < 16                 ? &copy_short_rows<8>
+                 : n * item < 2 * kVectorBytes ? &copy_short_rows<16>
+                                               : &copy_short_rows<kVectorBytes>;
+    return copy(to, to_strides.row, from, from_strides.row, rows, n * item);
+  }
   if constexpr (item <= 8)
     if (to_strides.step == item && from_strides.step == 0 && to_strides.row == n * item &&
         n * item <= kBytes)

@@ -56,7 +56,7 @@ void copy_parts(TensorList tensors, const Tensor& out, size_t d) {
 
 // The same for the outermost dim: threads take ranges of it, and so are started once, not for each
 // tensor.
-void copy_rows(TensorList tensors, const Tensor& out) {
+void copy_outermost(TensorList tensors, const Tensor& out) {
   int64_t row_stride = out.strides()[0];
   parallel_for(0, out.sizes()[0], 1, [&](int64_t begin, int64_t end) {
     int64_t first = 0;
@@ -97,10 +97,11 @@ void copy_blocks(TensorList tensors, const Tensor& out, size_t d) {
   });
 }
 
-// The same where all are row-major and have the dtype of `out`: run by run in the order of `out`,
-// of at least kLeastRun bytes. Returns whether it was that.
+// The same where all are row-major and have the dtype of `out`: by runs of at least kLeastRun
+// bytes, a few rows of `out` at a time. Returns whether it was that.
 bool copy_runs(TensorList tensors, const Tensor& out, size_t d) {
-  constexpr int64_t kLeastRun = 32, kGrain = 1 << 17;  // bytes, the second are worth a thread
+  constexpr int64_t kLeastRun = 8, kBlock = 1 << 12;  // bytes, the second stay in the L1 cache,
+  constexpr int64_t kGrain = 1 << 17;                 // and these are worth a thread
   struct Run {
     const char* from;
     int64_t bytes;
@@ -116,14 +117,17 @@ bool copy_runs(TensorList tensors, const Tensor& out, size_t d) {
     runs.push_back(run);
   }
   int64_t row_bytes = out.numel() / std::max<int64_t>(rows, 1) * item;
+  int64_t together = std::max<int64_t>(kBlock / std::max<int64_t>(row_bytes, 1), 1);
   char* to = out.data<char>();
   parallel_for(0, runs.empty() ? 0 : rows, kGrain / row_bytes + 1, [&](int64_t begin, int64_t end) {
-    char* at = to + begin * row_bytes;
-    for (int64_t row = begin; row < end; ++row)
+    for (int64_t row = begin; row < end; row += together) {
+      char* at = to + row * row_bytes;
       for (const Run& run : runs) {
-        copy_run(at, item, run.from + row * run.bytes, item, item, run.bytes / item);
+        copy_rows(at, {row_bytes, item}, run.from + row * run.bytes, {run.bytes, item}, item,
+                  std::min(together, end - row), run.bytes / item);
         at += run.bytes;
       }
+    }
   });
   return true;
 }
@@ -163,7 +167,7 @@ Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   if (!out.device().is_cpu() || sizes[0] < 2 * num_threads() ||
       size_t(out.numel()) * out.itemsize() <= kWorthThreads)
     copy_parts(tensors, out, d);
-  else if (d == 0) copy_rows(tensors, out);
+  else if (d == 0) copy_outermost(tensors, out);
   else copy_blocks(tensors, out, d);
   return out;
 }
