@@ -1,14 +1,17 @@
-// Defines the loop driver. What lies right already goes to the kernel at once; for the rest a Plan
+// Defines the loop driver. What lies right already goes to the kernel at once; for the rest a plan
 // is made once per call and read by all threads, and Tiles are the buffers of one thread.
 #include "core/tensor/tile_loop.h"
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/cpu_features.h"
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/tile_plan.h"
 
 namespace rushlight {
 
@@ -16,75 +19,29 @@ ISA_TABLES(CastLoops, cast_loops)
 
 namespace {
 
-constexpr int64_t kTileBytes = 4096;  // of the widest operand: several stay in the L1 cache
-constexpr int64_t kApartTile = 256;   // of elements with gaps between, which take more of it
-constexpr int64_t kRowTile = 256;     // rows shorter than this are gathered several at a time
-constexpr int64_t kShortRow = 128;    // bytes of results: such rows cost less gathered than called
-constexpr int64_t kFilledRow = 64;    // rows that are worth filling a buffer for each
-constexpr int64_t kGrain = 32768;     // elements that are worth a thread
+constexpr int64_t kShortRow = 128;  // bytes of results: such rows cost less gathered than called
+constexpr int64_t kFilledRow = 64;  // rows that are worth filling a buffer for each
+constexpr int64_t kGrain = 32768;   // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
-constexpr int64_t kCrossing = 16;  // elements side by side that are worth moving in squares
-
-// One tensor of the loop.
-struct Lane {
-  char* data;               // of an operand; where the result goes is said when the loop runs
-  int64_t item;             // bytes of an element in memory
-  int64_t kernel_item;      // bytes of an element in the kernel
-  CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
-  bool linear = false;      // element i of the iteration lies at data + i * item
-  bool single = false;      // one element serves the whole iteration
-  bool same_rows = false;   // one row serves the whole iteration
-  Shape strides;            // in bytes, by iteration dim
-};
-
-struct Plan {
-  Shape sizes;  // coalesced, in memory order of the result
-  int64_t numel;
-  std::span<Lane> lanes;  // the operands, then the result
-  int operand_count;
-  PointwiseKernel kernel;
-  const void* scalars;
-
-  int64_t inner() const { return sizes.empty() ? 1 : sizes.back(); }
-  const Lane& result() const { return lanes[operand_count]; }
-  // Elements of a tile: operands stay in the L1 cache until the result is at its place.
-  int64_t tile() const {
-    int64_t widest = 1;
-    for (const Lane& lane : lanes) {
-      if (!lane.linear && !lane.single && lane.strides.back() > lane.item) return kApartTile;
-      widest = std::max({widest, lane.item, lane.kernel_item});
-    }
-    return kTileBytes / widest;
-  }
-  // An operand that is one element along a row and that the kernel takes so, or -1. Rows are long,
-  // so that no tile holds parts of two.
-  int single_in_rows() const {
-    for (int k = 0; k < std::min(operand_count, kMaxRepeating); ++k)
-      if (inner() >= kRowTile && kernel.repeating[k] && lanes[k].strides.back() == 0 &&
-          !lanes[k].single)
-        return k;
-    return -1;
-  }
-};
 
 // The buffers of one thread: one block, cut into what the lanes need, which are at most kLanes.
 template <int kLanes>
 class Tiles {
  public:
   // The result goes where its first element is at `result`.
-  Tiles(const Plan& plan, char* result, int64_t most)
+  Tiles(const TilePlan& plan, char* result, int64_t most)
       : plan_(plan),
         result_(result),
         most_(std::min(most, plan.tile())),
         single_(plan.single_in_rows()) {
-    for (const Lane& lane : plan.lanes) {
+    for (const TileLane& lane : plan.lanes) {
       if (!lane.linear && !lane.single) bytes_ += tile_bytes(lane.item);
       if (lane.cast || lane.single) bytes_ += tile_bytes(lane.kernel_item);
     }
     block_ = static_cast<char*>(cpu_allocate(bytes_));
     char* next = block_;
     for (size_t k = 0; k < plan.lanes.size(); ++k) {
-      const Lane& lane = plan.lanes[k];
+      const TileLane& lane = plan.lanes[k];
       if (!lane.linear && !lane.single)
         gathered_[k] = std::exchange(next, next + tile_bytes(lane.item));
       if (lane.cast || lane.single)
@@ -101,7 +58,7 @@ class Tiles {
 
   // Where the kernel finds elements [begin, begin + n) of operand k.
   const void* read(int k, int64_t begin, int64_t n) {
-    const Lane& lane = plan_.lanes[k];
+    const TileLane& lane = plan_.lanes[k];
     if (lane.single) return converted_[k];
     if (lane.same_rows && begin % plan_.inner() == 0 && n <= prepared_[k])
       return lane.cast ? converted_[k] : gathered_[k];
@@ -130,7 +87,7 @@ class Tiles {
 
   // Where the kernel may write elements [begin, begin + n) of the result.
   void* target(int64_t begin, int64_t n) {
-    const Lane& lane = plan_.result();
+    const TileLane& lane = plan_.result();
     if (lane.cast) return converted_[plan_.operand_count];
     if (lane.linear) return result_ + begin * lane.item;
     char* target = gathered_[plan_.operand_count];
@@ -143,7 +100,7 @@ class Tiles {
 
   // Brings what the kernel wrote at `written` to its place.
   void store(const void* written, int64_t begin, int64_t n) {
-    const Lane& lane = plan_.result();
+    const TileLane& lane = plan_.result();
     const char* from = static_cast<const char*>(written);
     if (lane.cast) {
       char* to = lane.linear ? result_ + begin * lane.item : gathered_[plan_.operand_count];
@@ -161,7 +118,7 @@ class Tiles {
  private:
   // Brings the whole rows that [begin, begin + n) is made of.
   void gather_rows(int k, int64_t begin, int64_t n) {
-    const Lane& lane = plan_.lanes[k];
+    const TileLane& lane = plan_.lanes[k];
     char* to = gathered_[k];
     repeated_[k] = nullptr;
     size_t last = plan_.sizes.size() - 1, next = last - 1;
@@ -189,14 +146,14 @@ class Tiles {
   size_t tile_bytes(int64_t item) const {
     return (size_t(most_ * item) + kAlignment - 1) & ~(kAlignment - 1);
   }
-  void fill_single(const Lane& lane, char* tile) {
+  void fill_single(const TileLane& lane, char* tile) {
     alignas(16) char value[kMaxItem];
     if (lane.cast) lane.cast(lane.data, value, 1);
     else std::memcpy(value, lane.data, size_t(lane.item));
     copy_run(tile, lane.kernel_item, value, 0, lane.kernel_item, most_);
   }
 
-  const Plan& plan_;
+  const TilePlan& plan_;
   char* result_;
   int64_t most_;
   int single_;  // see single_in_rows
@@ -211,7 +168,7 @@ class Tiles {
 };
 
 template <int kLanes>
-void run_tiles(const Plan& plan, char* result, int64_t begin, int64_t end) {
+void run_tiles(const TilePlan& plan, char* result, int64_t begin, int64_t end) {
   Tiles<kLanes> tiles(plan, result, end - begin);
   PointwiseLoop loop = tiles.loop();
   int64_t inner = plan.inner(), most = plan.tile();
@@ -236,11 +193,11 @@ struct RowLoop {
   int filled = -1;              // an operand whose one element along a row fills a buffer, or -1
 };
 
-RowLoop row_loop(const Plan& plan) {
+RowLoop row_loop(const TilePlan& plan) {
   if (plan.inner() * plan.result().item <= kShortRow) return {};
   int single = -1;
   for (int k = 0; k <= plan.operand_count; ++k) {
-    const Lane& lane = plan.lanes[k];
+    const TileLane& lane = plan.lanes[k];
     if (lane.cast) return {};
     if (lane.strides.back() == lane.item) continue;
     if (single >= 0 || lane.strides.back() != 0) return {};
@@ -253,7 +210,7 @@ RowLoop row_loop(const Plan& plan) {
   return {plan.kernel.run, single};
 }
 
-void run_rows(const Plan& plan, RowLoop loop, char* result, int64_t begin, int64_t end) {
+void run_rows(const TilePlan& plan, RowLoop loop, char* result, int64_t begin, int64_t end) {
   int64_t inner = plan.inner(), longest = loop.filled < 0 ? inner : plan.tile();
   alignas(kAlignment) char buffer[kTileBytes];
   const void* in_buffer = nullptr;  // the element that fills it
@@ -274,7 +231,7 @@ void run_rows(const Plan& plan, RowLoop loop, char* result, int64_t begin, int64
     int64_t n = std::min({inner - column, end - i, longest});
     int64_t rows = n < inner ? 1 : std::min((end - i) / inner, most - row % most);
     auto start = [&](char* data, int k) {
-      const Lane& lane = plan.lanes[k];
+      const TileLane& lane = plan.lanes[k];
       return data + offset_of(outer, ShapeRef(lane.strides).first(next), row / most) +
              row % most * steps[k] + column * lane.strides[last];
     };
@@ -294,16 +251,6 @@ void run_rows(const Plan& plan, RowLoop loop, char* result, int64_t begin, int64
     }
     i += rows * n;
   }
-}
-
-void describe(Lane& lane, const TileOperand& operand, bool is_result) {
-  const Tensor& tensor = *operand.tensor;
-  if (!is_result) lane.data = static_cast<char*>(tensor.data());
-  lane.item = int64_t(tensor.itemsize());
-  lane.kernel_item = int64_t(dtype_size(operand.kernel_dtype));
-  if (tensor.dtype() != operand.kernel_dtype)
-    lane.cast = is_result ? cast_loop(operand.kernel_dtype, tensor.dtype())
-                          : cast_loop(tensor.dtype(), operand.kernel_dtype);
 }
 
 // The loop that every tensor can be handed to whole, without tiles.
@@ -347,102 +294,65 @@ void run_direct(const DirectLoop& loop, char* to, std::span<const TileOperand> o
   loop.run(in, scalars, to, end - begin);
 }
 
-// Brings every lane into the iteration order of the result and finds the linear ones.
-void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operands) {
-  std::span<Lane> lanes = plan.lanes;
-  Shape* strides[kMaxLanes + 1];
-  strides[0] = &lanes.back().strides;  // the first decides the order
-  lanes.back().strides = out.strides();
-  for (size_t k = 0; k < operands.size(); ++k) {
-    strides[k + 1] = &lanes[k].strides;
-    lanes[k].strides = broadcast_strides(*operands[k].tensor, out.sizes());
-  }
-  plan.sizes = out.sizes();
-  join_dims(plan.sizes, {strides, lanes.size()});
-  for (Lane& lane : lanes) {
-    for (int64_t& stride : lane.strides) stride *= lane.item;
-    int64_t expected = lane.item;
-    lane.same_rows =
-        plan.sizes.size() > 1 && std::all_of(lane.strides.begin(), lane.strides.end() - 1,
-                                             [](int64_t stride) { return stride == 0; });
-    lane.linear = true;
-    for (size_t d = plan.sizes.size(); d-- > 0;) {
-      lane.linear &= lane.strides[d] == expected;
-      expected *= plan.sizes[d];
-    }
-  }
-}
-
-Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
-               std::span<const TileOperand> operands, const PointwiseKernel& kernel,
-               const void* scalars) {
-  const Tensor& out = *result.tensor;
-  Plan plan;
-  plan.lanes = lanes;
-  plan.numel = out.numel();
-  plan.kernel = kernel;
-  plan.scalars = scalars;
-  plan.operand_count = int(operands.size());
-  describe(plan.lanes[operands.size()], result, true);
-  bool flat = out.is_dense();  // one dim serves: the others are in its order, or single elements
-  for (size_t k = 0; k < operands.size(); ++k) {
-    Lane& lane = plan.lanes[k];
-    const Tensor& tensor = *operands[k].tensor;
-    describe(lane, operands[k], false);
-    lane.single = tensor.numel() == 1 && plan.numel != 1;
-    lane.linear = same_order(tensor, out);
-    flat &= lane.single || lane.linear;
-  }
-  plan.lanes[operands.size()].linear = flat;
-  if (!flat) {
-    coalesce(plan, out, operands);
-    return plan;
-  }
-  plan.sizes.push_back(plan.numel);
-  for (Lane& lane : plan.lanes) lane.strides.push_back(lane.single ? 0 : lane.item);
-  return plan;
-}
-
-// Whether the neighbors of an operand lie across the rows of the result, so that each element of a
-// row would touch a cache line of its own.
-bool lies_across(const Plan& plan, const Lane& lane) {
-  if (lane.single || plan.inner() < kCrossing || lane.strides.back() <= lane.item) return false;
-  bool crosses = false;
-  size_t last = plan.sizes.size() - 1;
-  for (size_t d = 0; d < last; ++d) {
-    if (lane.strides[d] == 0) return false;
-    crosses |= lane.strides[d] == lane.item && plan.sizes[d] >= kCrossing;
-  }
-  return crosses;
-}
-
-// Gives the loop a copy of an operand in the order of the result.
-Tensor reorder(const Plan& plan, Lane& lane, DType dtype) {
-  Tensor copy = empty(plan.sizes, dtype);
-  Shape strides = copy.strides();
-  for (int64_t& stride : strides) stride *= lane.item;
-  copy_strided(plan.sizes, lane.item, copy.data<char>(), strides, lane.data, lane.strides);
-  lane.data = copy.data<char>();
-  lane.strides = strides;
-  lane.linear = true;
-  return copy;
-}
-
-// Reorders those operands that need it; they live as long as what is returned.
-std::vector<Tensor> reorder_crossing(Plan& plan, std::span<const TileOperand> operands) {
+// Gives the loop copies of the operands that lie across the result; they live as long as what is
+// returned.
+std::vector<Tensor> reorder_crossing(TilePlan& plan, std::span<const TileOperand> operands) {
   std::vector<Tensor> copies;
-  for (size_t k = 0; k < operands.size(); ++k)
-    if (lies_across(plan, plan.lanes[k]))
-      copies.push_back(reorder(plan, plan.lanes[k], operands[k].tensor->dtype()));
+  for (size_t k = 0; k < operands.size(); ++k) {
+    TileLane& lane = plan.lanes[k];
+    if (!lies_across(plan, lane)) continue;
+    Tensor copy = empty(plan.sizes, operands[k].tensor->dtype());
+    Shape strides = ordered_strides(plan, lane.item);
+    copy_strided(plan.sizes, lane.item, copy.data<char>(), strides, lane.data, lane.strides);
+    lane.data = copy.data<char>();
+    lane.strides = strides;
+    lane.linear = true;
+    copies.push_back(copy);
+  }
   return copies;
 }
 
 // Runs a plan on elements [begin, end) of a result whose first element is at `result`.
-void run_plan(const Plan& plan, RowLoop row_loop, char* result, int64_t begin, int64_t end) {
+void run_plan(const TilePlan& plan, RowLoop row_loop, char* result, int64_t begin, int64_t end) {
   if (row_loop.run) run_rows(plan, row_loop, result, begin, end);
   else if (plan.operand_count <= kMaxOperands)
     run_tiles<kMaxOperands + 1>(plan, result, begin, end);
   else run_tiles<kMaxLanes + 1>(plan, result, begin, end);
+}
+
+void run_slabs(const TilePlan& plan, const TileSlabs& slabs, char* result) {
+  int64_t length = plan.sizes[slabs.dim], per_dim = ceil_div(length, slabs.most);
+  int64_t count = plan.numel / (length * slabs.inner) * per_dim;
+  parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
+    std::vector<TileLane> lanes(plan.lanes.begin(), plan.lanes.end());
+    std::vector<std::unique_ptr<char[]>> buffers(lanes.size());
+    for (size_t k = 0; k < lanes.size(); ++k) {
+      if (!lies_across(plan, lanes[k])) continue;
+      lanes[k].strides = ordered_strides(plan, lanes[k].item);
+      lanes[k].linear = true;
+      buffers[k] =
+          std::make_unique_for_overwrite<char[]>(size_t(slabs.most * slabs.inner * lanes[k].item));
+    }
+    TilePlan own = plan;
+    own.lanes = lanes;
+    RowLoop loop = row_loop(own);
+    for (int64_t i = first; i < last; ++i) {
+      int64_t index = i % per_dim * slabs.most, n = std::min(slabs.most, length - index);
+      int64_t begin = (i / per_dim * length + index) * slabs.inner;
+      Shape sizes(ShapeRef(plan.sizes).subspan(slabs.dim));
+      sizes[0] = n;
+      for (size_t k = 0; k < lanes.size(); ++k) {
+        if (!buffers[k]) continue;
+        const TileLane& from = plan.lanes[k];
+        copy_strided(sizes, from.item, buffers[k].get(),
+                     ShapeRef(lanes[k].strides).subspan(slabs.dim),
+                     from.data + offset_of(plan.sizes, from.strides, begin),
+                     ShapeRef(from.strides).subspan(slabs.dim));
+        lanes[k].data = buffers[k].get() - begin * from.item;
+      }
+      run_plan(own, loop, result, begin, begin + n * slabs.inner);
+    }
+  });
 }
 
 }  // namespace
@@ -474,11 +384,12 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
     });
     return;
   }
-  Lane few[kMaxOperands + 1];
-  std::vector<Lane> many;
+  TileLane few[kMaxOperands + 1];
+  std::vector<TileLane> many;
   if (operands.size() > kMaxOperands) many.resize(operands.size() + 1);
-  std::span<Lane> lanes = many.empty() ? std::span(few, operands.size() + 1) : std::span(many);
-  Plan plan = make_plan(lanes, result, operands, kernel, scalars);
+  std::span<TileLane> lanes = many.empty() ? std::span(few, operands.size() + 1) : std::span(many);
+  TilePlan plan = make_plan(lanes, result, operands, kernel, scalars);
+  if (auto slabs = slabs_of(plan)) return run_slabs(plan, *slabs, data);
   std::vector<Tensor> copies = reorder_crossing(plan, operands);
   RowLoop loop = row_loop(plan);
   parallel_for(0, numel, kGrain,
@@ -494,8 +405,8 @@ struct RangedLoop::Parts {
   int64_t item;  // bytes of an element of the result
   DirectLoop direct;
   // Of a loop that is not direct:
-  std::vector<Lane> lanes = {};
-  Plan plan = {};
+  std::vector<TileLane> lanes = {};
+  TilePlan plan = {};
   std::vector<Tensor> copies = {};
   RowLoop row_loop = {};
 };

@@ -187,3 +187,17 @@ def test_large_tensors_are_equal_up_to_their_last_element() -> None:
     assert torch.equal(zeros, -zeros)
     assert not torch.equal(torch.full((5000,), torch.nan), torch.full((5000,), torch.nan))
     assert not torch.equal(zeros, torch.ones(5000, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(700, 300), (17, 9000), (60, 50, 40), (5, 130, 300)])
+def test_operands_that_lie_across_the_result(shape: tuple[int, ...], dtype: str) -> None:
+    x, y = numbers(shape, dtype), numbers(shape, dtype)[::-1]
+    tensor = torch.tensor(x)
+    for order in permutations(range(len(shape))):
+        moved = torch.tensor(np.ascontiguousarray(y.transpose(order)))
+        back = moved.permute([int(d) for d in np.argsort(order)])
+        same(tensor - back, x - y)
+        same(back < tensor[:1], y < x[:1])
+        same(torch.where(back > 0, tensor, back), np.where(y > 0, x, y))
+        same(tensor.clone().sub_(back), x - y)
