@@ -489,9 +489,13 @@ constexpr void add_half_loops(PointwiseLoops& loops) {
   }
 }
 
+// A scalar may lie outside the range of a narrow integer.
 template <class F, class Memory>
 using NarrowLoops =
-    LoopsOver<F, std::conditional_t<is_narrowest(F::text) && !kSame<Memory, bool>, Memory, int32_t>,
+    LoopsOver<F,
+              std::conditional_t<is_narrowest(F::text) && read_params(F::params).scalars == 0 &&
+                                     !kSame<Memory, bool>,
+                                 Memory, int32_t>,
               Memory>;
 
 template <class F, class... Memory>

@@ -176,11 +176,11 @@ consteval bool is_narrow(const char* text) {
 }
 
 // Whether it may compute in the dtype that it reads: C++ would make ints of sums, and GCC, which
-// finds out that it need not, does not for these functions.
+// finds out that it need not, does not for these functions, or not where an operand is one number.
 consteval bool is_narrowest(const char* text) {
   for (const char* p = text; *p; ++p)
     if (*p == '+' || *p == '-' || *p == '*') return false;
-  constexpr const char* kNarrowestFunctions = "(abs)(left_shift)(right_shift)";
+  constexpr const char* kNarrowestFunctions = "(abs)(left_shift)(right_shift)(min)(max)(clamp)";
   return calls_any(text, kNarrowestFunctions) && calls_only(text, kNarrowestFunctions);
 }
 
