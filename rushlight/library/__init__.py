@@ -400,8 +400,9 @@ def register_torch_dispatch(
         ... def count(mode, func, types, args, kwargs):
         ...     mode.calls += 1
         ...     return func(*args, **kwargs)
+        >>> x = torch.ones(2)
         >>> with Counts() as mode:
-        ...     y = tripled(torch.ones(2))
+        ...     y = tripled(x)
         >>> mode.calls, y
         (1, tensor([3., 3.]))
     """
