@@ -15,7 +15,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.distributed.checkpoint as dcp
-from rushlight.distributed.checkpoint.hf_storage import (
+from rushlight.distributed.checkpoint import (
     HuggingFaceStorageReader,
     HuggingFaceStorageWriter,
 )

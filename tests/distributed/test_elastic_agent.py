@@ -26,6 +26,7 @@ from rushlight.distributed.elastic.rendezvous.dynamic_rendezvous import (
     DynamicRendezvousHandler,
     RendezvousTimeout,
 )
+from rushlight.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 from rushlight.distributed.elastic.rendezvous.utils import (
     _parse_rendezvous_config,
     is_this_machine,
@@ -99,7 +100,7 @@ def test_processes_of_two_machines_meet(backend: str) -> None:
     def machine(rank: int, role: str, processes: int) -> Any:
         config = {"rank": rank} if backend == "static" else {"last_call_timeout": 0}
         params = Parameters(backend, endpoint, "job", 2, 2, "localhost", **config)
-        where = rdzv.get_rendezvous_handler(params)
+        where = get_rendezvous_handler(params)
         names = ("RANK", "WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "LOCAL_RANK")
         result = agent(where, adds_up, *names, role=role, processes=processes).run()
         assert result is not None and result.state is WorkerState.SUCCEEDED, result
@@ -216,7 +217,7 @@ def test_backends_are_registered(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="'c10d' does not match the requested backend 'mine'"):
         registry.create_handler(Parameters("mine", "", "job", 1, 1))
     on_file = Parameters("c10d", str(tmp_path / "store"), "job", 1, 1, "here", store_type="file")
-    made = rdzv.get_rendezvous_handler(on_file)
+    made = get_rendezvous_handler(on_file)
     assert made.next_rendezvous().bootstrap_store_info.master_addr == "here" and made.shutdown()
 
 
@@ -235,7 +236,7 @@ def test_backends_are_registered(tmp_path: Path) -> None:
 )
 def test_wrong_parameters(backend: str, endpoint: str, config: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rdzv.get_rendezvous_handler(Parameters(backend, endpoint, "job", 1, 1, **config))
+        get_rendezvous_handler(Parameters(backend, endpoint, "job", 1, 1, **config))
 
 
 def test_parameters_and_endpoints() -> None:

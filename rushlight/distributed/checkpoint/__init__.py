@@ -8,6 +8,7 @@ state_dict.py, files for other programs in hf_storage.py, conversions in format_
 from __future__ import annotations
 
 from rushlight import _later
+from rushlight.distributed.checkpoint.api import CheckpointException
 from rushlight.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from rushlight.distributed.checkpoint.metadata import (
@@ -28,7 +29,6 @@ from rushlight.distributed.checkpoint.planner import (
 from rushlight.distributed.checkpoint.state_dict_loader import load, load_state_dict
 from rushlight.distributed.checkpoint.state_dict_saver import async_save, save, save_state_dict
 from rushlight.distributed.checkpoint.storage import StorageReader, StorageWriter
-from rushlight.distributed.checkpoint.utils import CheckpointException
 
 __all__ = [
     "BytesStorageMetadata",
@@ -61,5 +61,7 @@ for _public in (CheckpointException, async_save, load, save):
 
 
 __getattr__ = _later.imports(
-    __name__, ("default_planner", "format_utils", "hf_storage", "state_dict", "stateful")
+    __name__,
+    ("default_planner", "format_utils", "hf_storage", "state_dict", "stateful"),
+    {"hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter"},
 )

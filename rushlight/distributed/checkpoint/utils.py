@@ -1,4 +1,4 @@
-"""The ranks that save or load together, their error, and objects of state dicts by index."""
+"""The ranks that save or load together, and objects of state dicts by index."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from rushlight import Tensor
 from rushlight import distributed as dist
+from rushlight.distributed.checkpoint.api import CheckpointException
 from rushlight.distributed.checkpoint.metadata import MetadataIndex
 from rushlight.distributed.tensor._api import local_of
 
@@ -14,23 +15,6 @@ __all__ = ["CheckpointException", "find_state_dict_object"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class CheckpointException(RuntimeError):
-    """Raised by save and load on all ranks when one could not do its part.
-
-    Args:
-        msg: what was to be done.
-        failures: what went wrong, by rank.
-    """
-
-    def __init__(self, msg: str, failures: dict[int, str]) -> None:
-        super().__init__(msg, failures)
-        self.failures = failures
-
-    def __str__(self) -> str:
-        told = "; ".join(f"rank {rank}: {text}" for rank, text in self.failures.items())
-        return f"{self.args[0]}: {told}"
 
 
 class _DistWrapper:

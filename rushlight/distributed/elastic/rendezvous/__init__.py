@@ -1,9 +1,11 @@
 """How the machines of a job find each other, and again when some come, leave or fail.
 
 Handlers are made by their backend's name: "static" for machines that are numbered beforehand,
-"c10d" for those that come and go. Programs register others.
+"c10d" for those that come and go; registry.get_rendezvous_handler makes them. Programs register
+others.
 """
 
+from rushlight.distributed.elastic.rendezvous import registry as registry
 from rushlight.distributed.elastic.rendezvous.api import (
     RendezvousClosedError,
     RendezvousConnectionError,
@@ -19,7 +21,6 @@ from rushlight.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
     rendezvous_handler_registry,
 )
-from rushlight.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
 __all__ = [
     "RendezvousClosedError",
@@ -34,6 +35,5 @@ __all__ = [
     "RendezvousStateError",
     "RendezvousStoreInfo",
     "RendezvousTimeoutError",
-    "get_rendezvous_handler",
     "rendezvous_handler_registry",
 ]

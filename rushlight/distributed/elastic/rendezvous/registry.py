@@ -30,9 +30,8 @@ def get_rendezvous_handler(params: RendezvousParameters) -> RendezvousHandler:
         ValueError: if there is none, or it lacks something.
 
     Example:
-        >>> from rushlight.distributed.elastic.rendezvous import (
-        ...     RendezvousParameters, get_rendezvous_handler
-        ... )
+        >>> from rushlight.distributed.elastic.rendezvous import RendezvousParameters
+        >>> from rushlight.distributed.elastic.rendezvous.registry import get_rendezvous_handler
         >>> params = RendezvousParameters("static", "localhost:0", "job", 1, 1, rank=0)
         >>> found = get_rendezvous_handler(params).next_rendezvous()
         >>> found.rank, found.world_size

@@ -41,9 +41,8 @@ class LocalElasticAgent(SimpleElasticAgent):
         ...     LocalElasticAgent
         ... )
         >>> from rushlight.distributed.elastic.multiprocessing import DefaultLogsSpecs
-        >>> from rushlight.distributed.elastic.rendezvous import (
-        ...     RendezvousParameters, get_rendezvous_handler
-        ... )
+        >>> from rushlight.distributed.elastic.rendezvous import RendezvousParameters
+        >>> from rushlight.distributed.elastic.rendezvous.registry import get_rendezvous_handler
         >>> params = RendezvousParameters("c10d", "localhost:0", "job", 1, 1, "localhost")
         >>> handler = get_rendezvous_handler(params)
         >>> spec = WorkerSpec("trainer", 2, handler, entrypoint=divmod, args=(7, 2))
