@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from rushlight.distributed.checkpoint.default_planner import (
 )
 from rushlight.distributed.checkpoint.metadata import MetadataIndex
 from rushlight.distributed.checkpoint.planner import LoadItemType, WriteItemType
+from rushlight.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from rushlight.distributed.checkpoint.state_dict_saver import (
+    AsyncCheckpointerType,
+    AsyncSaveResponse,
+)
 from rushlight.distributed.checkpoint.storage import WriteResult
 from rushlight.distributed.checkpoint.utils import find_state_dict_object
 from rushlight.futures import Future
@@ -247,3 +253,61 @@ def test_objects_are_found_by_index() -> None:
         find_state_dict_object(state, MetadataIndex("y"))
     with pytest.raises(ValueError, match="n is a int, of which there is no part at .0,"):
         find_state_dict_object(state, MetadataIndex("n", (0,)))
+
+
+class Slow(DefaultStager):
+    """Copies when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_begin = threading.Event()
+
+    def stage(self, state_dict: dict[str, Any]) -> Any:
+        assert self._executor is not None
+        self._executor.submit(self.may_begin.wait)
+        return super().stage(state_dict)
+
+
+def test_a_stager_copies_what_is_written_later(tmp_path: Path) -> None:
+    state, stager = {"x": torch.ones(2), "n": [1]}, Slow()
+    told = dcp.async_save(state, checkpoint_id=tmp_path, async_stager=stager)
+    assert isinstance(told, AsyncSaveResponse) and not told.staging_completion.done()
+    state["x"].fill_(2)
+    stager.may_begin.set()
+    told.staging_completion.result()
+    state["x"].fill_(3)
+    told.upload_completion.result()
+    target = {"x": torch.zeros(2), "n": None}
+    dcp.load(target, checkpoint_id=tmp_path)
+    assert target["x"].tolist() == [2, 2] and target["n"] == [1]
+    stager.close()
+
+
+class Staging(dcp.FileSystemWriter):
+    """A writer that copies what it writes itself."""
+
+    should_synchronize_after_execute = True
+    _synchronize_after_execute = True
+
+    def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
+        self.calls = ["stage"]
+        return {key: value * 10 for key, value in state_dict.items()}
+
+    def synchronize_staging(self) -> None:
+        self.calls.append("synchronize")
+
+    def close(self) -> None:
+        raise AssertionError("it is the program's")
+
+
+def test_writers_may_be_stagers(tmp_path: Path) -> None:
+    writer, target = Staging(tmp_path), {"x": torch.zeros(2)}
+    dcp.async_save({"x": torch.ones(2)}, storage_writer=writer, no_dist=True).result()
+    dcp.load(target, checkpoint_id=tmp_path)
+    assert target["x"].tolist() == [10, 10] and writer.calls == ["stage", "synchronize"]
+    at_once = DefaultStager(StagingOptions(use_async_staging=False))
+    assert isinstance(at_once.stage(target), dict) and at_once.should_synchronize_after_execute
+    at_once.synchronize_staging()
+    at_once.close()
+    kind = AsyncCheckpointerType.PROCESS
+    dcp.async_save(target, checkpoint_id=tmp_path, async_checkpointer_type=kind).result()

@@ -62,6 +62,6 @@ for _public in (CheckpointException, async_save, load, save):
 
 __getattr__ = _later.imports(
     __name__,
-    ("default_planner", "format_utils", "hf_storage", "state_dict", "stateful"),
+    ("default_planner", "format_utils", "hf_storage", "staging", "state_dict", "stateful"),
     {"hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter"},
 )

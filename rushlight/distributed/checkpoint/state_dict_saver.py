@@ -6,28 +6,32 @@ written, it writes what the checkpoint is.
 
 from __future__ import annotations
 
-import copy
+import enum
 import os
 import threading
 import warnings
 import weakref
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
-from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.checkpoint.default_planner import DefaultSavePlanner
 from rushlight.distributed.checkpoint.filesystem import FileSystemWriter
 from rushlight.distributed.checkpoint.metadata import Metadata
 from rushlight.distributed.checkpoint.planner import SavePlan, SavePlanner
+from rushlight.distributed.checkpoint.staging import AsyncStager, BlockingAsyncStager
 from rushlight.distributed.checkpoint.stateful import states_of
 from rushlight.distributed.checkpoint.storage import StorageWriter, WriteResult
 from rushlight.distributed.checkpoint.utils import _DistWrapper
-from rushlight.distributed.tensor import DTensor
-from rushlight.distributed.tensor._api import wrap
-from rushlight.utils._pytree import tree_map
 
-__all__ = ["async_save", "save", "save_state_dict"]
+__all__ = [
+    "AsyncCheckpointerType",
+    "AsyncSaveResponse",
+    "async_save",
+    "save",
+    "save_state_dict",
+]
 
 
 def save(
@@ -132,6 +136,26 @@ _groups: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 _last: threading.Thread | None = None  # that saves; each waits for the one before
 
 
+class AsyncCheckpointerType(enum.Enum):
+    """Where async_save writes: PyTorch's values. Here it is a thread, whatever they say."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@dataclass
+class AsyncSaveResponse:
+    """What async_save returns if the copy is not made yet.
+
+    Args:
+        staging_completion: until the copy is made.
+        upload_completion: until the checkpoint is written.
+    """
+
+    staging_completion: Future[Any]
+    upload_completion: Future[Metadata]
+
+
 def async_save(
     state_dict: dict[str, Any],
     *,
@@ -139,23 +163,31 @@ def async_save(
     storage_writer: StorageWriter | None = None,
     planner: SavePlanner | None = None,
     process_group: Any = None,
-    **options: Any,
-) -> Future[Metadata]:
+    async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
+    async_stager: AsyncStager | None = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Any:
     """Copies a state dict, and writes the copy while the program goes on. All ranks call it.
 
     Saves are written one after the other, in the order of the calls.
 
     Args:
-        state_dict, checkpoint_id, storage_writer, planner, process_group: see save.
-        **options: accepted for PyTorch's sake.
+        state_dict, checkpoint_id, storage_writer, planner, process_group, no_dist: see save.
+        async_stager: makes the copy; the storage_writer if it has the methods of an AsyncStager, or
+            else a BlockingAsyncStager.
+        async_checkpointer_type, use_collectives: accepted for PyTorch's sake.
 
     Returns:
-        A future, whose result() is what save returns. Wait for it before the job ends.
+        A future, whose result() is what save returns. Wait for it before the job ends. If the
+        stager returns a future, too, an AsyncSaveResponse of both.
     """
     global _last
     writer = _writer(storage_writer, checkpoint_id)
-    copied = tree_map(_copied, states_of(state_dict, "save"))
-    if dist.is_available() and dist.is_initialized():
+    if async_stager is None:
+        async_stager = writer if isinstance(writer, AsyncStager) else BlockingAsyncStager()
+    staged = async_stager.stage(states_of(state_dict, "save"))
+    if not no_dist and dist.is_available() and dist.is_initialized():
         group = process_group or dist.group.WORLD
         if group not in _groups:
             members = dist.get_process_group_ranks(group)
@@ -173,21 +205,20 @@ def async_save(
         try:
             if checkpoint_id is not None:
                 writer.reset(checkpoint_id)
-            saved.set_result(_save_state_dict(copied, writer, process_group, planner=planner))
+            copied = staged.result() if isinstance(staged, Future) else staged
+            saved.set_result(
+                _save_state_dict(copied, writer, process_group, no_dist=no_dist, planner=planner)
+            )
         except BaseException as error:
             saved.set_exception(error)
 
     _last = threading.Thread(target=finish, name="checkpoint")
     _last.start()
+    if isinstance(staged, Future):
+        return AsyncSaveResponse(staged, saved)
+    if async_stager.should_synchronize_after_execute:
+        async_stager.synchronize_staging()
     return saved
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, DTensor):
-        return wrap(_copied(value._local_tensor), value._spec)
-    if isinstance(value, Tensor):
-        return value if value.is_meta else value.detach().to("cpu", copy=True)
-    return copy.deepcopy(value)
 
 
 def save_state_dict(
