@@ -122,6 +122,15 @@ void name_failed_node() {
 
 PyObject* current_walk_py(PyObject*, PyObject*) { return PyLong_FromLongLong(current_walk()); }
 
+PyObject* will_engine_execute_node(PyObject*, PyObject* object) {
+  return guarded([&] {
+    const NodePtr* node = find_node(object);
+    CHECK(node, ErrorKind::kType, "_will_engine_execute_node: expects a grad_fn, but got ",
+          Py_TYPE(object)->tp_name, ". Pass tensor.grad_fn.");
+    return PyBool_FromLong(will_run(**node));
+  });
+}
+
 // Whether the walk of this thread goes to all leaves, and not only to inputs that were asked for.
 thread_local bool walk_is_whole = true;
 
@@ -276,6 +285,8 @@ PyObject* is_fusing_py(PyObject*, PyObject*) { return PyBool_FromLong(is_fusing(
 
 PyMethodDef methods[] = {
     {"_run_backward", run_backward_py, METH_VARARGS, "Walks the tape from roots to leaves."},
+    {"_will_engine_execute_node", will_engine_execute_node, METH_O,
+     "Whether the backward that runs comes by a node."},
     {"_current_walk", current_walk_py, METH_NOARGS, "The number of the backward that runs, or -1."},
     {"_backward_is_whole", backward_is_whole, METH_NOARGS,
      "Whether the backward that runs in this thread goes to all leaves."},

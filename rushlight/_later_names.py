@@ -136,8 +136,8 @@ NAMES_IN = {
     """,
     "_tag": "Tag",
     "_transformer_inference": """
-        _native_multi_head_attention _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned
-        _transformer_encoder_layer_fwd
+        _masked_softmax _native_multi_head_attention _nested_tensor_from_mask
+        _nested_tensor_from_mask_left_aligned _transformer_encoder_layer_fwd
     """,
     "_view_copies": """
         alias_copy as_strided_copy ccol_indices_copy col_indices_copy crow_indices_copy detach_copy

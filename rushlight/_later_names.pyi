@@ -268,6 +268,7 @@ from rushlight._symbolic import sym_not as sym_not
 from rushlight._symbolic import sym_sqrt as sym_sqrt
 from rushlight._symbolic import sym_sum as sym_sum
 from rushlight._tag import Tag as Tag
+from rushlight._transformer_inference import _masked_softmax as _masked_softmax
 from rushlight._transformer_inference import _native_multi_head_attention as _native_multi_head_attention
 from rushlight._transformer_inference import _nested_tensor_from_mask as _nested_tensor_from_mask
 from rushlight._transformer_inference import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
@@ -601,6 +602,7 @@ __all__ = [
     "_logging",
     "_make_per_channel_quantized_tensor",
     "_make_per_tensor_quantized_tensor",
+    "_masked_softmax",
     "_native_multi_head_attention",
     "_nested_tensor_from_mask",
     "_nested_tensor_from_mask_left_aligned",

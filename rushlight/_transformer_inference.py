@@ -133,6 +133,37 @@ def _transformer_encoder_layer_fwd(
     return norm2(x + maps(x))
 
 
+def _masked_softmax(
+    input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
+) -> Tensor:
+    """Returns softmax of the scores (N, num_head, L, S) that are seen, and 0 for the others.
+
+    Args:
+        input: the scores, of any shape for mask_type 2.
+        mask: True for what is not seen.
+        dim: whose numbers sum to one; the last by default.
+        mask_type: 0 for a mask of shape (L, S), 1 for (N, S), 2, the default, for that of input.
+
+    Raises:
+        RuntimeError: if the mask is not of bool or of another shape.
+    """
+    if mask.dtype is not rl.bool:
+        raise RuntimeError(
+            f"_masked_softmax: Mask should be a boolean tensor, not of {mask.dtype}. Call bool()."
+        )
+    if input.dim() == 4 and mask_type == 0 and mask.shape == input.shape[2:]:
+        mask = mask.expand_as(input)
+    elif input.dim() == 4 and mask_type == 1 and mask.shape == (input.shape[0], input.shape[3]):
+        mask = mask[:, None, None].expand_as(input)
+    if mask.shape != input.shape:
+        raise RuntimeError(
+            f"_masked_softmax: For mask_type == {mask_type} mask shape should match input shape "
+            f"{tuple(input.shape)}, but it is {tuple(mask.shape)}. mask_type 0 takes (L, S), and 1 "
+            "(N, S), of scores (N, num_head, L, S)."
+        )
+    return rl.softmax(input.masked_fill(mask, float("-inf")), -1 if dim is None else dim)
+
+
 def _nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
     """Returns whether each row of a mask (N, L) is True in its first places and then False."""
     lengths = _lengths(t, mask)

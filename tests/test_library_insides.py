@@ -23,7 +23,7 @@ from rushlight.autograd import functional
 from rushlight.distributed._functional_collectives import AsyncCollectiveTensor
 from rushlight.distributed._shard.sharded_tensor import ShardedTensor
 from rushlight.distributed._tensor import device_mesh
-from rushlight.distributed.checkpoint import planner, storage, utils
+from rushlight.distributed.checkpoint import api, planner, storage, utils
 from rushlight.distributed.fsdp._common_utils import clean_tensor_name
 from rushlight.distributed.fsdp._runtime_utils import _post_backward_final_callback
 from rushlight.distributed.tensor.experimental import register_sharding
@@ -108,7 +108,7 @@ def test_checkpoints_and_wrapped_modules() -> None:
     assert isinstance(checkpoint.DefaultLoadPlanner(), planner.LoadPlanner)
     assert not isinstance(checkpoint.DefaultLoadPlanner(), (planner.LoadPlan, planner.SavePlan))
     assert issubclass(checkpoint.FileSystemReader, storage.StorageReader)
-    assert utils.CheckpointException is checkpoint.CheckpointException
+    assert utils.CheckpointException is api.CheckpointException is checkpoint.CheckpointException
     assert device_mesh.DeviceMesh is torch.distributed.device_mesh.DeviceMesh
     assert clean_tensor_name("a._fsdp_wrapped_module.b") == "a.b"
     scaler = grad_scaler.GradScaler("cpu")

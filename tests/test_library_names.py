@@ -11,7 +11,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import pytest
 from grouping import each
@@ -24,7 +24,7 @@ from rushlight._jit_internal import boolean_dispatch
 from rushlight.backends.cuda import SDPBackend
 from rushlight.distributed import rpc
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
-from rushlight.nn.utils._named_member_accessor import swap_tensor
+from rushlight.nn.utils._named_member_accessor import NamedMemberAccessor, swap_tensor
 from rushlight.optim.optimizer import ParamsT
 from rushlight.torch_version import TorchVersion
 from rushlight.utils import _contextlib, _device
@@ -136,6 +136,47 @@ def test_tensors_of_modules_are_swapped() -> None:
         swap_tensor(layer, "a.b", one)
     with pytest.raises(TypeError, match="3 is not an instance of torch.nn.Module"):
         swap_tensor(3, "a", one)  # pyright: ignore[reportArgumentType]
+
+
+def test_members_of_modules_are_named_by_paths() -> None:
+    inner = torch.nn.BatchNorm1d(2)
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Sequential(inner))
+    accessor, weight = NamedMemberAccessor(model), model[0].weight
+    assert accessor.get_submodule("1.0") is inner and accessor.get_submodule("") is model
+    names, new = ["0.weight", "1.0.running_mean"], [torch.zeros(2, 2), torch.ones(2)]
+    before = accessor.swap_tensors(names, new)
+    assert before[0] is weight and accessor.get_tensors(names) == new
+    accessor.set_tensors(names, before)
+    assert model[0].weight is weight and model[1][0].running_mean is before[1]
+    accessor.set_tensors_dict({"0.extra": new[1]})
+    assert model[0].extra is new[1]
+    accessor.del_tensors(["0.extra"])
+    with pytest.raises(AttributeError, match="no attribute `extra`"):
+        accessor.del_tensor("0.extra")
+    with pytest.raises(RuntimeError, match="Missing key.*'0.extra'"):
+        accessor.swap_tensors_dict({"0.weight": new[0], "0.extra": new[1]})
+    assert model[0].weight is weight and not hasattr(model[0], "extra")
+    old, missing = accessor.swap_tensors_dict({"0.extra": new[1]}, allow_missing=True)
+    assert missing == ["0.extra"]
+    accessor.swap_tensors_dict(old, allow_missing=True)
+    assert not hasattr(model[0], "extra")
+    keys = {name for name, _ in accessor.named_tensors()}
+    assert accessor.check_keys(keys - {"0.bias"} | {"x"}) == (["0.bias"], ["x"])
+    assert [name for name, _ in accessor.named_modules()] == ["", "0", "1", "1.0"]
+    other = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    assert accessor.swap_submodule("1", other)[0] is inner
+    assert accessor.get_submodule("1.0") is other[0]
+    for error, call in {
+        "no attribute `9`": lambda: accessor.get_submodule("9.0"),
+        "not an instance of torch.nn.Module": lambda: accessor.get_submodule("0.weight"),
+        "no attribute `0.x`": lambda: accessor.get_tensor("0.x"),
+        "not an instance of torch.Tensor": lambda: accessor.get_tensor("0.in_features"),
+        "got 1 names and 2 values": lambda: accessor.set_tensors(["0.bias"], new),
+        "'5' does not exist": lambda: accessor.swap_submodule("5", other),
+        "3 is not an instance": lambda: accessor.swap_submodule("0", cast(Any, 3)),
+    }.items():
+        with pytest.raises((AttributeError, TypeError, AssertionError, KeyError), match=error):
+            call()
 
 
 def test_the_device_of_new_tensors_has_the_names_that_libraries_import() -> None:

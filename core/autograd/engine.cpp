@@ -148,6 +148,14 @@ class Walk {
       if (task.is_asked()) visit(*task.node);
   }
 
+  bool will_run(const Node& node) {
+    Task* task = table_.find_task(&node);
+    CHECK(!task || !task->captured || options_.accumulate || !node.edges.empty(),
+          "the node of a leaf does not run in autograd.grad(), which returns its gradient. Ask for "
+          "another node, or call backward().");
+    return task && task->is_asked();
+  }
+
   bool asks(const Node& next) {
     Task* task = captures_.empty() ? nullptr : table_.find_task(&next);
     return !task || task->is_asked();
@@ -354,6 +362,10 @@ std::vector<Tensor> run_alone(Node& node, std::vector<Tensor> grads) {
 int64_t current_walk() { return Walk::current ? Walk::current->number() : -1; }
 void visit_running(const std::function<void(const Node&)>& visit) {
   if (Walk::current) Walk::current->visit_running(visit);
+}
+bool will_run(const Node& node) {
+  CHECK(Walk::current, "called outside of a backward. Call it in a hook.");
+  return Walk::current->will_run(node);
 }
 void call_when_done(std::function<void()> callback) {
   CHECK(Walk::current, "Final callbacks can only be installed during backward pass.");

@@ -33,6 +33,8 @@ std::vector<Tensor> run_alone(Node& node, std::vector<Tensor> grads);
 int64_t current_walk();
 // Calls `visit` for every node that this walk comes by, and so calls the hooks of.
 void visit_running(const std::function<void(const Node&)>& visit);
+// Whether this walk runs a node, or takes its gradient for an input that was asked for.
+bool will_run(const Node& node);
 // Calls `callback` when the walk that runs in this thread, the outermost if hooks run others, has
 // run all its nodes.
 void call_when_done(std::function<void()> callback);

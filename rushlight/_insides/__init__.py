@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import PyTorchFileReader, PyTorchFileWriter, _later, layout, qscheme
+from rushlight._C import _current_walk as _current_graph_task_id
+from rushlight._C import _will_engine_execute_node
 from rushlight._insides import _cpu, _functorch, _nn
 from rushlight._storage import memory_of
 from rushlight._tag import Tag
@@ -27,6 +29,7 @@ __all__ = [
     "_LinAlgError",
     "_cpu",
     "_are_functorch_transforms_active",
+    "_current_graph_task_id",
     "_functorch",
     "_get_default_device",
     "_get_privateuse1_backend_name",
@@ -41,6 +44,7 @@ __all__ = [
     "_log_api_usage_once",
     "_mps_is_available",
     "_nn",
+    "_will_engine_execute_node",
     "layout",
     "qscheme",
 ]

@@ -29,6 +29,7 @@ from rushlight.distributed.elastic.multiprocessing.errors import (
     ChildFailedError,
     ProcessFailure,
 )
+from rushlight.distributed.elastic.utils.api import local_rank_environment
 from rushlight.distributed.errors import DistError
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
@@ -319,7 +320,6 @@ class Job:
         size = self._nodes * self._local_size
         places = {
             "RANK": rank,
-            "LOCAL_RANK": local_rank,
             "WORLD_SIZE": size,
             "LOCAL_WORLD_SIZE": self._local_size,
             "GROUP_RANK": self._node,
@@ -335,11 +335,8 @@ class Job:
             "TORCHELASTIC_USE_AGENT_STORE": True,
             ERROR_FILE: self._error_file(rank, attempt),
         }
-        if self._args.virtual_local_rank:
-            visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-            gpu = visible[local_rank] if local_rank < len(visible) else ""
-            places |= {"LOCAL_RANK": 0, "CUDA_VISIBLE_DEVICES": gpu or local_rank}
-        return os.environ | {name: str(value) for name, value in places.items()}
+        own = local_rank_environment(local_rank, self._args.virtual_local_rank)
+        return os.environ | {name: str(value) for name, value in places.items()} | own
 
     def _end(self, processes: list[Process]) -> None:
         for process in processes:

@@ -32,6 +32,7 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_torch_dispatch",
     "register_vmap",
     "triton_op",
     "wrap_triton",
@@ -366,6 +367,52 @@ def register_autograd(
             "formula for that."
         )
     found.gradient = backward, setup_context
+
+
+def register_torch_dispatch(
+    op: Any,
+    torch_dispatch_class: type,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Registers what a class of modes or tensors does with an operator.
+
+    Args:
+        op: the operator or its name.
+        torch_dispatch_class: a class with __torch_dispatch__, which it is called in place of.
+        func: gets the mode or the class, the operator, the classes of the tensors, args and kwargs,
+            and returns the result; without it, a decorator is returned.
+        lib: has no effect.
+
+    Raises:
+        RuntimeError: if there is no such operator.
+
+    Example:
+        >>> from rushlight.utils._python_dispatch import TorchDispatchMode
+        >>> class Counts(TorchDispatchMode):
+        ...     calls = 0
+        >>> @torch.library.custom_op("docs::tripled", mutates_args=())
+        ... def tripled(x: torch.Tensor) -> torch.Tensor:
+        ...     return 3 * x
+        >>> @torch.library.register_torch_dispatch("docs::tripled", Counts)
+        ... def count(mode, func, types, args, kwargs):
+        ...     mode.calls += 1
+        ...     return func(*args, **kwargs)
+        >>> x = torch.ones(2)
+        >>> with Counts() as mode:
+        ...     y = tripled(x)
+        >>> mode.calls, y
+        (1, tensor([3., 3.]))
+    """
+    found = operator_of(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        found.rules[torch_dispatch_class] = function
+        return function
+
+    return register if func is None else register(func)
 
 
 def register_vmap(

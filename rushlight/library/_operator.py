@@ -18,6 +18,7 @@ from rushlight._storage import memory_of
 from rushlight.autograd import Function
 from rushlight.autograd.graph import increment_version
 from rushlight.library._schema import Schema
+from rushlight.utils import _python_dispatch
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 __all__ = ["Operator", "operator_of", "operators"]
@@ -39,6 +40,7 @@ class Operator:
         gradient: the backward and the setup_context, if there are any.
         over_samples: computes a batch, for vmap.
         composite: a function that runs as a part of the program, with the gradients of its ops.
+        rules: what a class of modes or tensors does in place of its __torch_dispatch__.
         tags: what the program said of it.
         is_checked: whether results that share memory with arguments are refused, as of custom_op.
     """
@@ -56,6 +58,7 @@ class Operator:
         self.gradient: tuple[Callable[..., Any], Callable[..., Any] | None] | None = None
         self.over_samples: Callable[..., Any] | None = None
         self.composite: Callable[..., Any] | None = None
+        self.rules: dict[type, Callable[..., Any]] = {}
         self.casts: dict[str, rl.dtype] = {}
         self.tags: list[Any] = []
         self.is_checked = False
@@ -147,7 +150,10 @@ class Operator:
             RuntimeError: if a result shares memory with an argument.
         """
         tensors = [leaf for leaf in _leaves(values) if isinstance(leaf, Tensor)]
-        answer = _C._ask_about(self, *self._said(values), tensors)
+        said = self._said(values)
+        answer = self._ask_rules(tensors, *said) if self.rules else NotImplemented
+        if answer is NotImplemented:
+            answer = _C._ask_about(self, *said, tensors)
         if answer is not NotImplemented:
             return answer
         values = [_detached(value) for value in values]
@@ -157,6 +163,19 @@ class Operator:
         if self.is_checked and device != "meta":
             _check_aliases(self._qualname, result, values)
         return result
+
+    def _ask_rules(self, tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
+        """What the rule for the mode, or for the class of a tensor, returns, if there is one."""
+        types = tuple(dict.fromkeys(type(t) for t in tensors if type(t) is not Tensor))
+        mode = _python_dispatch._get_current_dispatch_mode()
+        asked = types if mode is None else (type(mode),)
+        kind = next((kind for kind in asked if kind in self.rules), None)
+        if kind is None:
+            return NotImplemented
+        if mode is None:
+            return self.rules[kind](kind, self, types, args, kwargs)
+        with _python_dispatch._pop_mode_temporarily():
+            return self.rules[kind](mode, self, types, args, kwargs)
 
     def _note_writes(self, values: list[Any]) -> None:
         """Counts the writes of a kernel, which may write by other ways than ops."""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from rushlight.onnx._custom import register_custom_op_symbolic as register_custom_op_symbolic
+    from rushlight.onnx._custom import (
+        unregister_custom_op_symbolic as unregister_custom_op_symbolic,
+    )
     from rushlight.onnx._program import ONNXProgram as ONNXProgram
 
 __all__ = [
@@ -28,6 +32,8 @@ __all__ = [
     "errors",
     "export",
     "is_in_onnx_export",
+    "register_custom_op_symbolic",
+    "unregister_custom_op_symbolic",
 ]
 
 
@@ -142,4 +148,11 @@ def is_in_onnx_export() -> bool:
     return is_exporting.get()
 
 
-__getattr__ = _later.imports(__name__, ("operators",), {"_program": "ONNXProgram"})
+__getattr__ = _later.imports(
+    __name__,
+    ("operators", "symbolic_helper"),
+    {
+        "_custom": "register_custom_op_symbolic unregister_custom_op_symbolic",
+        "_program": "ONNXProgram",
+    },
+)

@@ -77,6 +77,22 @@ class Value:
         """A dimension counted from the front."""
         return dim % max(self.rank, 1)
 
+    # What symbolic functions ask (_custom.py)
+
+    def type(self) -> Value:
+        """What is known of the value, which it knows itself."""
+        return self
+
+    def setType(self, like: Value) -> Value:
+        """The value with the dtype and the shape of another one."""
+        return replace(self, dtype=like.dtype, shape=like.shape)
+
+    def sizes(self) -> list[int | None] | None:
+        """Its sizes, None for those that may change."""
+        if self.shape is None:
+            return None
+        return [size if isinstance(size, int) else None for size in self.shape]
+
 
 class Builder:
     """An ONNX graph that grows.
@@ -88,6 +104,7 @@ class Builder:
     Attributes:
         node: the step of the program that is converted.
         opset: as given.
+        domains: those of the operators.
     """
 
     node: Node
@@ -95,6 +112,7 @@ class Builder:
     def __init__(self, opset: int, taken: Iterable[str] = ()) -> None:
         self.opset = opset
         self.nodes: list[Any] = []
+        self.domains: set[str] = set()
         self.initializers: dict[str, Tensor] = {}
         self._constants: dict[Any, Value] = {}
         self._used = set(taken)
@@ -128,19 +146,34 @@ class Builder:
         Returns:
             Its output, or a tuple of several.
         """
+        if dtype is None:
+            assert inputs[0] is not None
+            dtype = inputs[0].dtype
+        given = {key: value for key, value in attributes.items() if value is not None}
+        return self.add(kind, inputs, given, outputs, dtype)
+
+    def add(
+        self,
+        kind: str,
+        inputs: Sequence[Value | None],
+        attributes: dict[str, Any],
+        outputs: int,
+        dtype: rl.dtype,
+        domain: str = "",
+    ) -> Any:
+        """Adds a node, whose operator may be of another domain; see op."""
         import onnx
 
         made = [self.name(f"{self.node.name}_{kind.lower()}") for _ in range(outputs)]
         names = [value.name if value else "" for value in inputs]
         while names and not names[-1]:
             names.pop()
-        given = {key: value for key, value in attributes.items() if value is not None}
-        self.nodes.append(
-            onnx.helper.make_node(kind, names, made, self.name(f"node_{made[0]}"), **given)
-        )
-        if dtype is None:
-            assert inputs[0] is not None
-            dtype = inputs[0].dtype
+        node = onnx.helper.make_node(kind, names, made, self.name(f"node_{made[0]}"))
+        node.domain = domain
+        for key, value in sorted(attributes.items()):
+            node.attribute.append(onnx.helper.make_attribute(key, value))
+        self.nodes.append(node)
+        self.domains.add(domain)
         values = tuple(Value(name, dtype) for name in made)
         return values if outputs > 1 else values[0]
 

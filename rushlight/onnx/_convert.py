@@ -17,6 +17,7 @@ from rushlight import Tensor
 from rushlight.export._program import Program
 from rushlight.fx.node import Node, map_arg
 from rushlight.onnx._builder import Builder, Value
+from rushlight.onnx._custom import GraphContext, arguments, symbolic_of
 from rushlight.onnx._ops import TABLE
 from rushlight.onnx._ops._index import getitem
 from rushlight.onnx.errors import UnsupportedOperatorError
@@ -182,6 +183,10 @@ class Converter:
 
     def _call(self, node: Node, args: Any, kwargs: dict[str, Any]) -> Any:
         """What the converter of a node's op makes of some arguments."""
+        symbolic = symbolic_of(node.target, _base_name(node.target), self.builder.opset)
+        if symbolic is not None:
+            made = symbolic(GraphContext(self.builder), *arguments(node.target, args, kwargs))
+            return self._as_noted(node, made)
         converter = self._converter(node)
         kwargs = {_ALIASES.get(key, key): value for key, value in kwargs.items()}
         if kwargs.pop("out", None) is not None:
@@ -200,6 +205,16 @@ class Converter:
         return tuple(
             self._described(value, m.dtype, shape) if isinstance(value, Value) else value
             for value, m, shape in zip(made, meta, node.meta["shape"], strict=False)
+        )
+
+    def _as_noted(self, node: Node, made: Any) -> Any:
+        """What a symbolic function has made, with the dtypes and shapes of the recording."""
+        meta, shape = node.meta.get("tensor_meta"), node.meta.get("shape")
+        if isinstance(made, Value):
+            return replace(made, dtype=meta.dtype, shape=shape) if meta is not None else made
+        return tuple(
+            replace(value, dtype=m.dtype, shape=sizes)
+            for value, m, sizes in zip(made, meta or (), shape or (), strict=True)
         )
 
     def _described(self, value: Value, dtype: rl.dtype, shape: Any) -> Value:

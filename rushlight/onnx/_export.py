@@ -134,7 +134,10 @@ def converted(
     )
     model = onnx.helper.make_model(
         graph,
-        opset_imports=[onnx.helper.make_opsetid("", opset)],
+        opset_imports=[
+            onnx.helper.make_opsetid(domain, 1 if domain else opset)
+            for domain in sorted(builder.domains | {""})
+        ],
         producer_name="rushlight",
         producer_version=rl.__version__,
         ir_version=_IR_VERSION,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight._insides import _current_graph_task_id, _will_engine_execute_node
 from rushlight.autograd import graph
 
 
@@ -374,3 +376,38 @@ def test_mutation_of_saved_tensors_copies_them() -> None:
             pass
     with pytest.raises(AssertionError, match="outside of the"):
         v.backward()
+
+
+def test_a_hook_asks_which_nodes_run() -> None:
+    a = torch.ones(3, requires_grad=True)
+    b = torch.ones(3, requires_grad=True)
+    c, d = a * b, torch.ones(3, requires_grad=True) * 2
+    leaf = a.view_as(a).grad_fn.next_functions[0][0]
+    nodes = [c.grad_fn, d.grad_fn, leaf]
+    told: list[Any] = []
+
+    def hook(grad: Any) -> None:
+        told.append((_current_graph_task_id(), [_will_engine_execute_node(n) for n in nodes]))
+
+    c.register_hook(hook)
+    assert _current_graph_task_id() == -1
+    c.sum().backward(retain_graph=True)
+    c.sum().backward(inputs=[b], retain_graph=True)
+    c.sum().backward(inputs=[a], retain_graph=True)
+    (c.sum() + d.sum()).backward(retain_graph=True)
+    assert [flags for _, flags in told] == [
+        [True, False, True],
+        [True, False, False],
+        [True, False, True],
+        [True, True, True],
+    ]
+    numbers = [number for number, _ in told]
+    assert numbers[0] >= 0 and numbers == sorted(set(numbers))
+    torch.autograd.grad(c.sum(), [b], retain_graph=True)
+    assert told[-1][1] == [True, False, False]
+    with pytest.raises(RuntimeError, match="node of a leaf does not run in autograd.grad"):
+        torch.autograd.grad(c.sum(), [a])
+    with pytest.raises(RuntimeError, match="outside of a backward"):
+        _will_engine_execute_node(c.grad_fn)
+    with pytest.raises(TypeError, match="expects a grad_fn, but got int"):
+        _will_engine_execute_node(3)  # pyright: ignore[reportArgumentType]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from operator import add, itemgetter
 from pathlib import Path
@@ -20,6 +21,7 @@ from rushlight.utils.data.datapipes.iter import (
 )
 from rushlight.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
 from rushlight.utils.data.datapipes.map import SequenceWrapper
+from rushlight.utils.data.datapipes.utils import common
 from rushlight.utils.data.graph import traverse_dps
 from rushlight.utils.data.graph_settings import apply_sharding, get_all_graph_pipes
 from tests.grouping import each
@@ -182,6 +184,51 @@ def test_files(tmp_path: Any) -> None:
     assert len(list(FileLister([str(tmp_path)]))) == 3
     parts = FileLister(str(tmp_path), "d*").open_files("b").read_from_stream(3)
     assert list(parts.map(itemgetter(1))) == [b"d.p", b"ng"]
+
+
+def test_streams_are_closed_after_their_parts() -> None:
+    archive = common.StreamWrapper(io.BytesIO(b"ab\ncd"), name="archive")
+    parts = [common.StreamWrapper(io.BytesIO(b"x"), archive) for _ in range(2)]
+    archive.autoclose()
+    common.StreamWrapper.close_streams({"a": [parts[0]]})
+    assert parts[0].closed and parts[0].file_obj.closed and not archive.closed
+    assert next(archive) == b"ab\n" and list(archive) == [b"cd"] and "read" in dir(archive)
+    assert repr(archive).startswith("StreamWrapper<archive,<_io.BytesIO")
+    with parts[1] as part:
+        assert part.read() == b"x"
+    assert archive.closed and archive.file_obj.closed
+    archive.close()
+    file = io.BytesIO()
+    alone = common.StreamWrapper(file)
+    del alone
+    assert file.closed
+    again = pickle.loads(pickle.dumps(common.StreamWrapper(io.BytesIO(b"y"))))
+    assert again.read() == b"y"
+    with pytest.raises(RuntimeError, match="should be StreamWrapper"):
+        common.StreamWrapper(file, parent_stream=io.BytesIO())  # pyright: ignore
+
+
+def test_what_pipes_of_ones_own_get_is_checked(tmp_path: Any) -> None:
+    assert common.match_masks("a.txt", "") and common.match_masks("a.txt", ["*.png", "a*"])
+    assert not common.match_masks("a.txt", ["*.png"])
+    (tmp_path / "a.txt").write_text("text")
+    ((path, stream),) = common.get_file_binaries_from_pathnames(str(tmp_path / "a.txt"), "t")
+    common.validate_pathname_binary_tuple((path, stream))  # pyright: ignore
+    with stream:
+        assert stream.read() == "text"
+    assert list(common.get_file_pathnames_from_root(path, "*.txt", abspath=True)) == [path]
+    with pytest.raises(FileNotFoundError):
+        list(common.get_file_pathnames_from_root(str(tmp_path / "none"), ""))
+    with pytest.raises(TypeError, match="Expected string type for pathname"):
+        list(common.get_file_binaries_from_pathnames([3], "b"))  # pyright: ignore
+    for wrong in (path, (path,), (3, stream), (path, 3)):
+        with pytest.raises(TypeError, match="expected a tuple of a path and an open file"):
+            common.validate_pathname_binary_tuple(wrong)  # pyright: ignore
+    common._check_unpickable_fn(times_ten)
+    with pytest.warns(UserWarning, match="Lambda function is not supported by pickle"):
+        common._check_unpickable_fn(lambda: 0)
+    with pytest.raises(TypeError, match="callable function is expected"):
+        common._check_unpickable_fn(3)  # pyright: ignore
 
 
 def test_wrong_use() -> None:

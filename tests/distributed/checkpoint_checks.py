@@ -51,7 +51,7 @@ def saves(folder: str) -> None:
         {"model": states[0], "optimizer": states[1], "epoch": 3, "name": ("a", 1.5)},
         checkpoint_id=f"{folder}/trained",
     )
-    weight = saved.tensors["model.embed.weight"]
+    weight = saved.state_dict_metadata["model.embed.weight"]
     assert [tuple(part.sizes) for part in weight.chunks] == [(4, 6), (3, 6)]
     files = sorted(os.listdir(f"{folder}/trained"))
     assert len(files) == 3 and files[0] == "metadata.json"
@@ -220,10 +220,9 @@ def optimizers_are_read_as_the_model_lies(folder: str) -> None:
 
 
 def mistakes_are_told_on_all_ranks(folder: str) -> None:
-    bad = object() if dist.get_rank() == 1 else 1
-    with pytest.raises(dcp.CheckpointException, match="rank 1: TypeError: save: bad is <object"):
-        dcp.save({"bad": bad}, checkpoint_id=f"{folder}/bad")
-    with pytest.raises(ValueError, match="of shape"):
+    with pytest.raises(dcp.CheckpointException, match="rank 0: TypeError: save: bad is <object"):
+        dcp.save({"bad": object()}, checkpoint_id=f"{folder}/bad")
+    with pytest.raises(dcp.CheckpointException, match="rank 0: ValueError: save: x is .* of shape"):
         dcp.save({"x": torch.ones(dist.get_rank() + 1)}, checkpoint_id=f"{folder}/bad")
     listed: Any = [torch.ones(2)]
     with pytest.raises(dcp.CheckpointException, match="rank 1: TypeError: save: .* is a list"):

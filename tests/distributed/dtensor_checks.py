@@ -23,6 +23,7 @@ from rushlight.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
 from rushlight.distributed.tensor.debug import CommDebugMode, visualize_sharding
 from rushlight.distributed.tensor.experimental import implicit_replication, local_map
@@ -457,6 +458,21 @@ def pickles(mesh: Any) -> None:
     near(tensors.ones(3, device_mesh=pickle.loads(ranks), placements=[Shard(0)]), torch.ones(3))
 
 
+def made_of_a_layout(mesh: Any) -> None:
+    """As libraries make them, with all that they know of the whole tensor."""
+    whole = torch.arange(24.0).view(6, 4)
+    for placements in layouts(mesh, 2, partial=False):
+        x = distribute_tensor(whole, mesh, placements)
+        meta = TensorMeta(whole.shape, whole.stride(), whole.dtype)
+        spec = DTensorSpec(mesh, placements, tensor_meta=meta)
+        assert spec == x._spec and spec.device_mesh is mesh and spec.ndim == 2
+        made = DTensor(x.to_local(), spec, requires_grad=True)
+        assert made.is_leaf and made.requires_grad and torch.equal(made.full_tensor(), whole)
+        (made * 2).sum().backward()
+        assert torch.equal(made.grad.full_tensor(), torch.full((6, 4), 2.0))
+        assert not DTensor(x.to_local(), spec).requires_grad
+
+
 def functions_of_parts(mesh: Any) -> None:
     a, b = (torch.arange(64, dtype=torch.float64).view(8, 8) / (i + 1) for i in range(2))
     rows, copies = [Shard(0)] * mesh.ndim, [Replicate()] * mesh.ndim
@@ -490,6 +506,7 @@ def functions_of_parts(mesh: Any) -> None:
 
 EVERYTHING = [
     pickles,
+    made_of_a_layout,
     places_of_parts,
     tables,
     moves,

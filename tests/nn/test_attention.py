@@ -516,3 +516,24 @@ def test_copies_of_the_layers_find_what_they_call() -> None:
     assert of_attention._check_arg_device(x) and of_attention._check_arg_device(None)
     assert not of_attention._check_arg_device(x.to("meta"))
     assert not of_attention._is_make_fx_tracing()
+
+
+def test_softmax_of_what_is_seen() -> None:
+    rng = np.random.default_rng(0)
+    scores = torch.tensor(rng.normal(size=(2, 3, 4, 5)), requires_grad=True)
+    every = torch.tensor(rng.random((2, 3, 4, 5)) > 0.5)
+    every[..., 0] = False
+    for mask, kind, full in (
+        (every, None, every),
+        (every[0, 0], 0, every[0, 0]),
+        (every[:, 0, 0], 1, every[:, 0, 0][:, None, None]),
+    ):
+        result = torch._masked_softmax(scores, mask, -1, kind)
+        parts = np.where(full.numpy(), 0, np.exp(scores.detach().numpy()))
+        np.testing.assert_allclose(result.detach(), parts / parts.sum(-1, keepdims=True))
+    (grad,) = torch.autograd.grad(torch._masked_softmax(scores, every, 1)[:, 0].sum(), scores)
+    assert not grad[every].any() and torch.isfinite(grad[~every]).all()
+    with pytest.raises(RuntimeError, match="should be a boolean tensor"):
+        torch._masked_softmax(scores, every.float())
+    with pytest.raises(RuntimeError, match="mask_type == 1 mask shape should match"):
+        torch._masked_softmax(scores, every[0, 0], -1, 1)

@@ -15,12 +15,15 @@ from typing import Any
 import rushlight as rl
 from rushlight._checkpoint.unpickling import read_pickle
 from rushlight.distributed.checkpoint.metadata import (
+    STORAGE_TYPES,
+    BytesStorageMetadata,
     ChunkStorageMetadata,
     Metadata,
+    MetadataIndex,
     TensorStorageMetadata,
+    _StorageInfo,
     entry_is_whole,
     entry_of,
-    path_of,
 )
 
 __all__ = ["FILE", "read", "read_item"]
@@ -76,7 +79,7 @@ _KNOWN: dict[str, Any] = {
 }
 
 
-def read(folder: str) -> Metadata:
+def read(folder: str | os.PathLike[str]) -> Metadata:
     """Returns what is in a checkpoint.
 
     Raises:
@@ -86,25 +89,23 @@ def read(folder: str) -> Metadata:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        facts = read_pickle(data, path, _KNOWN).state
+        facts = read_pickle(data, os.fspath(path), _KNOWN).state
         places = {}
         for index, info in facts["storage_data"].items():
-            name, offset = index.state["fqn"], index.state.get("offset")
-            places[name, None if offset is None else tuple(offset)] = _place(info.state)
-        tensors, values = {}, {}
-        for name, entry in facts["state_dict_metadata"].items():
-            if isinstance(entry, _Tensor):
-                tensors[name] = _entry(name, entry.state, places)
-            else:
-                file_name, place = places[name, None]
-                values[name] = read_item(folder, file_name, place)
-        paths = {name: path_of(path) for name, path in (facts.get("planner_data") or {}).items()}
+            offset = index.state.get("offset")
+            places[MetadataIndex(index.state["fqn"], offset)] = _place(info.state)
+        entries: dict[str, STORAGE_TYPES] = {
+            name: _entry(name, entry.state, places)
+            if isinstance(entry, _Tensor)
+            else BytesStorageMetadata()
+            for name, entry in facts["state_dict_metadata"].items()
+        }
     except (LookupError, TypeError, AttributeError, ValueError, UnpicklingError) as error:
         raise ValueError(f"load: cannot read {path}: {error!r}.") from None
-    return Metadata(tensors, values, paths)
+    return Metadata(entries, facts.get("planner_data"), places)
 
 
-def _place(state: Any) -> tuple[str, tuple[int, int]]:
+def _place(state: Any) -> _StorageInfo:
     file, offset, length = state["relative_path"], state["offset"], state["length"]
     if type(file) is not str or os.path.basename(file) != file:
         raise ValueError(f"{file!r} is no file of its own")
@@ -112,27 +113,27 @@ def _place(state: Any) -> tuple[str, tuple[int, int]]:
         raise ValueError(f"the place of a part in {file} is damaged")
     if state.get("transform_descriptors"):
         raise ValueError(f"{file} is compressed")
-    return file, (offset, length)
+    return _StorageInfo(file, (offset, length))
 
 
-def _entry(name: str, state: Any, places: Any) -> TensorStorageMetadata:
+def _entry(name: str, state: Any, places: dict[MetadataIndex, Any]) -> TensorStorageMetadata:
     dtype = state["properties"].state[0]
     if not isinstance(dtype, rl.dtype):
         raise ValueError(f"the dtype of {name} is damaged")
     entry = entry_of(dtype, state["size"])
     for chunk in state["chunks"]:
-        offsets = tuple(chunk.state["offsets"])
-        box = rl.Size(offsets), rl.Size(chunk.state["sizes"])
-        entry.chunks.append(ChunkStorageMetadata(*box, *places[name, offsets]))
+        box = ChunkStorageMetadata(rl.Size(chunk.state["offsets"]), rl.Size(chunk.state["sizes"]))
+        if MetadataIndex(name, box.offsets) not in places:
+            raise ValueError(f"a part of {name} is nowhere")
+        entry.chunks.append(box)
     entry_is_whole(entry)
     return entry
 
 
-def read_item(folder: str, name: str, place: tuple[int, int]) -> Any:
-    """Returns what some bytes of a file hold."""
+def read_item(path: str | os.PathLike[str], place: tuple[int, int]) -> io.BytesIO:
+    """Returns some bytes of a file."""
     offset, length = place
-    with open(os.path.join(folder, name), "rb") as file:
+    with open(path, "rb") as file:
         file.seek(offset)
         size = os.fstat(file.fileno()).st_size
-        data = file.read(min(length, max(size - offset, 0)))
-    return rl.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        return io.BytesIO(file.read(min(length, max(size - offset, 0))))

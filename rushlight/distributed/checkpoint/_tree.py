@@ -12,55 +12,54 @@ from typing import Any
 from rushlight import Tensor
 from rushlight._checkpoint import plain_data
 
-__all__ = ["encoded", "leaves", "nested", "replace_leaf", "steps_of"]
+__all__ = ["Placeholder", "check_plain", "leaves", "nested", "replace_leaf"]
 
 
-def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Returns the path and value of each leaf; lists of plain values are leaves."""
-    items: Any = None
+class Placeholder:
+    """Stands in a tree for a value that is still to be read."""
+
+
+def leaves(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """Returns the path and value of each leaf; lists of plain values are leaves.
+
+    A path has a text for each key of a dict, and a number for each place in a list.
+    """
     if isinstance(tree, dict):
-        items = tree.items()
+        for name, value in tree.items():
+            yield from leaves(value, (*path, str(name)))
     elif isinstance(tree, list | tuple) and any(map(_is_nested, tree)):
-        items = enumerate(tree)
-    if items is None:
+        for place, value in enumerate(tree):
+            yield from leaves(value, (*path, place))
+    else:
         yield path, tree
-        return
-    for name, value in items:
-        yield from leaves(value, (*path, name))
 
 
 def _is_nested(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_is_nested, value))
-    return isinstance(value, dict | Tensor)
-
-
-def steps_of(tree: Any, path: tuple[Any, ...]) -> tuple[str | int, ...]:
-    """Returns a path with a number for each place in a list, and a text for each key of a dict."""
-    steps: list[str | int] = []
-    for name in path:
-        steps.append(str(name) if isinstance(tree, dict) else name)
-        tree = tree[name]
-    return tuple(steps)
+    return isinstance(value, dict | Tensor | Placeholder)
 
 
 class _Branch(dict[Any, Any]):
     """What nested grows, to tell it from values that are dicts."""
 
 
-def nested(flat: dict[str, Any], paths: dict[str, tuple[str | int, ...]]) -> dict[str, Any]:
+def nested(flat: dict[str, Any], paths: dict[str, Any]) -> dict[str, Any]:
     """Returns the tree of a flat table.
 
     Args:
         flat: values by key.
-        paths: where they stand (steps_of); without a path the key is one step.
+        paths: where they stand (leaves); without a path the key is one step.
 
     Raises:
-        ValueError: if a path leads into a value, or to another.
+        ValueError: if one is no path, or leads into a value, or to another.
     """
     root = _Branch()
     for key, value in flat.items():
-        *way, last = path = paths.get(key, (key,))
+        path = paths.get(key, (key,))
+        if not isinstance(path, list | tuple) or not path or {*map(type, path)} - {str, int}:
+            raise ValueError(f"load: {path!r} is no path. The checkpoint is damaged.")
+        *way, last = path
         at: Any = root
         for step in way:
             at = at.setdefault(step, _Branch()) if isinstance(at, _Branch) else None
@@ -78,37 +77,46 @@ def _grown(tree: Any) -> Any:
     return {key: _grown(value) for key, value in tree.items()}
 
 
-def replace_leaf(tree: Any, path: tuple[Any, ...], value: Any) -> None:
+def replace_leaf(tree: Any, path: tuple[str | int, ...], value: Any) -> None:
     """Puts another value where a path leads.
 
     Raises:
         TypeError: if it leads into a tuple.
     """
-    for name in path[:-1]:
-        tree = tree[name]
+    *way, last = path
+    for step in way:
+        tree = tree[_key(tree, step)]
     if isinstance(tree, tuple):
         raise TypeError(
             f"load: {'.'.join(map(str, path))} is in a tuple, which cannot be changed. Use a list."
         )
-    tree[path[-1]] = value
+    tree[_key(tree, last)] = value
 
 
-def encoded(value: Any, key: str) -> Any:
-    """Returns a value as JSON.
+def _key(tree: Any, step: str | int) -> Any:
+    """What a dict has for the text of a path."""
+    if isinstance(tree, dict) and step not in tree:
+        return next((name for name in tree if str(name) == step), step)
+    return step
+
+
+def check_plain(value: Any, key: str) -> None:
+    """Checks that a value is plain data (rushlight/_checkpoint/plain_data.py), or has tensors.
 
     Args:
-        value: plain data (rushlight/_checkpoint/plain_data.py).
+        value: the value.
         key: where it stands, for errors.
 
     Raises:
-        TypeError: for anything else, which would have to be pickled.
+        TypeError: for anything else, which load would not make again.
     """
 
-    def refused(value: Any) -> Any:
-        raise TypeError(
-            f"save: {key} is {value!r}, a {type(value).__name__}. Checkpoints hold tensors, "
-            "numbers, texts, bytes, dtypes, devices, and lists, tuples, sets and dicts of them, "
-            "and no pickled objects. Convert it, or leave it out."
-        )
+    def refused(value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"save: {key} is {value!r}, a {type(value).__name__}. Checkpoints hold tensors, "
+                "numbers, texts, bytes, dtypes, devices, and lists, tuples, sets and dicts of "
+                "them, and no pickled objects. Convert it, or leave it out."
+            )
 
-    return plain_data.encoded(value, refused)
+    plain_data.encoded(value, refused)

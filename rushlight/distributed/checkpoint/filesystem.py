@@ -1,71 +1,65 @@
-"""Checkpoints in a folder: a file of tensors of each rank, and one that says what is where.
+"""Checkpoints in a folder: a file of each rank, and one that says what is where.
 
-Nothing in them is code: tensors are in the format of safetensors, all else is JSON. Each save has
-files of other names; the one that says where things are is replaced at the end, so that a folder
-holds a whole checkpoint at any time.
+Tensors are in the format of safetensors, values in it as the bytes that the planner gives; the rest
+is JSON. Each save has files of other names; the one that says where things are is replaced at the
+end, so that a folder holds a whole checkpoint at any time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.distributed.checkpoint import metadata as _metadata
+from rushlight.distributed.checkpoint import _json_format, _torch_format
 from rushlight.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
     Metadata,
-    TensorStorageMetadata,
+    MetadataIndex,
+    StorageMeta,
+    _StorageInfo,
 )
+from rushlight.distributed.checkpoint.planner import (
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+)
+from rushlight.distributed.checkpoint.planner_helpers import narrowed
+from rushlight.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
+from rushlight.futures import Future
 from rushlight.utils import safetensors
 
-Place = tuple[str, tuple[int, ...]]
-
-__all__ = ["FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
+__all__ = ["FileSystemReader", "FileSystemWriter"]
 
 _SUFFIX = ".safetensors"
 
 
-class StorageWriter:
-    """What a checkpoint is written to: FileSystemWriter."""
+class _InFolder:
+    """What readers and writers of folders have in common."""
+
+    path: Path
+
+    @property
+    def checkpoint_id(self) -> Path:
+        """The folder."""
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Returns whether a place may be a folder: one that is there, or can be made below one."""
+        path = Path(checkpoint_id)
+        return "://" not in str(checkpoint_id) and any(p.exists() for p in (path, *path.parents))
 
 
-class StorageReader:
-    """What a checkpoint is read from.
-
-    Args:
-        path: where it is.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-
-    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Begins anew, at another place if one is given."""
-        if checkpoint_id is not None:
-            self.path = os.fspath(checkpoint_id)
-
-    def read_metadata(self) -> Metadata:
-        """Returns what is in the checkpoint."""
-        raise NotImplementedError(f"load: {type(self).__name__} has no read_metadata.")
-
-    def read_box(
-        self, entry: TensorStorageMetadata, target: Tensor, offsets: tuple[int, ...]
-    ) -> None:
-        """Fills a tensor with a box of one of the checkpoint's; all ranks call it for each.
-
-        Args:
-            entry: that one.
-            target: as large as the box.
-            offsets: where the box begins.
-        """
-        raise NotImplementedError(f"load: {type(self).__name__} has no read_box.")
-
-
-class FileSystemWriter(StorageWriter):
+class FileSystemWriter(_InFolder, StorageWriter):
     """Writes checkpoints to a folder.
 
     Args:
@@ -98,139 +92,200 @@ class FileSystemWriter(StorageWriter):
         cache_staged_state_dict: bool = False,
         overwrite: bool = True,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = Path(path)
         self.overwrite = overwrite
+        self.save_id = _new_id()
 
-    def check(self) -> None:
-        """Raises FileExistsError if there is a checkpoint that is to stay."""
-        if not self.overwrite and os.path.exists(os.path.join(self.path, _metadata.FILE)):
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begins anew, in another folder if one is given."""
+        if checkpoint_id is not None:
+            self.path = Path(checkpoint_id)
+        self.save_id = _new_id()
+
+    def storage_meta(self) -> StorageMeta:
+        """Returns the folder and the name of this save."""
+        return StorageMeta(checkpoint_id=self.path, save_id=self.save_id)
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """Gets ready."""
+
+    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+        """Returns the plan.
+
+        Raises:
+            FileExistsError: if there is a checkpoint that is to stay.
+        """
+        if not self.overwrite and (self.path / _json_format.FILE).exists():
             raise FileExistsError(
                 f"save: {self.path} holds a checkpoint, and overwrite is False. Choose another "
                 "folder."
             )
+        return plan
 
-    def check_plan(self, metadata: Metadata) -> None:
-        """Raises ValueError if there is what files of this kind cannot hold."""
+    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
+        """Returns the plans with what the files of each rank are called."""
+        return [
+            replace(plan, storage_data=f"{self.prefix}{self.save_id}-{rank}")
+            for rank, plan in enumerate(plans)
+        ]
 
-    def file_of(self, save: str, rank: int, key: str) -> str:
-        """Returns the name of the file in which a rank writes its part of a tensor."""
-        return f"{self.prefix}{save}-{rank}{_SUFFIX}"
+    def file_of(self, plan: SavePlan, key: str) -> str:
+        """Returns the name of the file in which a rank writes its part of a tensor, or a value."""
+        return plan.storage_data + _SUFFIX
 
-    def name_of(self, key: str, offsets: tuple[int, ...]) -> str:
-        """Returns what a box of a tensor is called in its file."""
-        return f"{key}@{','.join(map(str, offsets))}"
+    def name_of(self, index: MetadataIndex) -> str:
+        """Returns what something is called in its file."""
+        return f"{index.fqn}@{','.join(map(str, index.offset or ()))}"
 
-    def notes_on(self, places: Iterable[Place]) -> dict[str, str] | None:
-        """Returns what the file says about its boxes beside their names."""
+    def notes_on(self, indices: Iterable[MetadataIndex]) -> dict[str, str] | None:
+        """Returns what a file says about what it has, beside the names."""
         return None
 
-    def write_tensors(self, file: str, boxes: dict[Place, Tensor]) -> None:
-        """Writes a file of a rank: boxes of tensors, by key and offsets."""
-        os.makedirs(self.path, exist_ok=True)
-        seen: set[int] = set()
-        own: dict[str, Tensor] = {}
-        for place, box in boxes.items():
-            address = box.untyped_storage().data_ptr()
-            own[self.name_of(*place)] = box.clone() if address in seen else box
-            seen.add(address)
-        safetensors.save_file(own, os.path.join(self.path, file), self.notes_on(boxes))
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        """Writes the files of this rank."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        files: dict[str, dict[MetadataIndex, Tensor]] = {}
+        for item in plan.items:
+            file = files.setdefault(self.file_of(plan, item.index.fqn), {})
+            file[item.index] = _on_cpu(planner.resolve_data(item))
+        results = []
+        for file, tensors in files.items():
+            own: dict[str, Tensor] = {}
+            seen: set[int] = set()
+            for index, tensor in tensors.items():
+                name, address = self.name_of(index), tensor.untyped_storage().data_ptr()
+                own[name] = tensor.clone() if address in seen else tensor
+                seen.add(address)
+                results.append(WriteResult(index, tensor.nbytes, _StorageInfo(file, name)))
+            safetensors.save_file(own, self.path / file, self.notes_on(tensors))
+        return _done(results)
 
-    def write_metadata(self, metadata: Metadata) -> None:
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """Makes what the ranks have written the checkpoint of the folder."""
-        os.makedirs(self.path, exist_ok=True)
-        metadata.write(self.path)
-        self.remove_others(metadata)
-
-    def remove_others(self, metadata: Metadata) -> None:
-        """Removes the files of earlier saves."""
-        kept = {part.file for entry in metadata.tensors.values() for part in entry.chunks}
-        for name in os.listdir(self.path):
+        self.path.mkdir(parents=True, exist_ok=True)
+        metadata.storage_data = {r.index: r.storage_data for every in results for r in every}
+        metadata.storage_meta = self.storage_meta()
+        self.write_metadata(metadata)
+        kept = {info.relative_path for info in metadata.storage_data.values()}
+        for name in os.listdir(self.path):  # of earlier saves
             if name.startswith(self.prefix) and name.endswith(_SUFFIX) and name not in kept:
                 with contextlib.suppress(OSError):
-                    os.remove(os.path.join(self.path, name))
+                    os.remove(self.path / name)
+        self.save_id = _new_id()
+
+    def write_metadata(self, metadata: Metadata) -> None:
+        """Writes what is where."""
+        _json_format.write(self.path, metadata)
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(_InFolder, StorageReader):
     """Reads checkpoints from a folder: our own, and PyTorch's.
 
     Args:
         path: the folder.
+
+    Attributes:
+        storage_data: where everything is, by MetadataIndex; files by relative_path.
     """
 
+    storage_data: dict[MetadataIndex, _StorageInfo]
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path)
+        self.path = Path(path)
+        self.storage_data = {}
         self._files: dict[str, safetensors.safe_open] = {}
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Begins anew, in another folder if one is given."""
-        super().reset(checkpoint_id)
-        self._files.clear()
+        if checkpoint_id is not None:
+            self.path = Path(checkpoint_id)
+        self.storage_data = {}
 
-    def read_metadata(self) -> Metadata:
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """Returns what is in the checkpoint.
 
         Raises:
             FileNotFoundError: if there is none.
             ValueError: if it is damaged.
         """
-        if not os.path.exists(os.path.join(self.path, _metadata.FILE)):
-            from rushlight.distributed.checkpoint import _torch_format
+        is_torch = (self.path / _torch_format.FILE).exists()
+        if is_torch and not (self.path / _json_format.FILE).exists():
+            return _torch_format.read(self.path)
+        return _json_format.read(self.path)
 
-            if os.path.exists(os.path.join(self.path, _torch_format.FILE)):
-                return _torch_format.read(self.path)
-        return Metadata.read(self.path)
-
-    def read_box(
-        self, entry: TensorStorageMetadata, target: Tensor, offsets: tuple[int, ...]
+    def set_up_storage_reader(
+        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
     ) -> None:
-        """See StorageReader.
+        """Takes where everything is."""
+        self.storage_data = metadata.storage_data
+        self._files.clear()
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """Returns the plan."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """Returns the plans."""
+        return plans
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        """Gives the planner what each item reads.
 
         Raises:
-            ValueError: if the parts there are do not cover the box.
+            ValueError: if a file is damaged.
         """
-        missing = target.numel()
-        for part in entry.chunks:
-            begins = [max(a, b) for a, b in zip(offsets, part.offsets, strict=True)]
-            ends = [
-                min(a + n, b + m)
-                for a, n, b, m in zip(offsets, target.shape, part.offsets, part.sizes, strict=True)
-            ]
-            if any(begin >= end for begin, end in zip(begins, ends, strict=True)):
-                continue
-            taken = self._tensor(part)[_slices(begins, ends, part.offsets)]
-            target[_slices(begins, ends, offsets)].copy_(taken)
-            missing -= taken.numel()
-        if missing > 0:
-            raise ValueError(
-                f"load: the checkpoint in {self.path} lacks {missing} elements of a tensor of "
-                f"shape {tuple(entry.size)}. It is damaged."
-            )
+        for item in plan.items:
+            info = self.storage_data[item.storage_index]
+            if item.type is LoadItemType.BYTE_IO:
+                planner.load_bytes(item, self._bytes(info))
+            else:
+                target = planner.resolve_tensor(item).detach()
+                target.copy_(self._box(info, item))
+                planner.commit_tensor(item, target)
+        return _done(None)
 
-    def _tensor(self, part: ChunkStorageMetadata) -> Any:
-        if isinstance(part.place, str):
-            if part.file not in self._files:
-                path = os.path.join(self.path, part.file)
-                self._files[part.file] = safetensors.safe_open(path)
-            tensor = self._files[part.file].get_slice(part.place)
+    def _file(self, info: _StorageInfo) -> safetensors.safe_open:
+        if info.relative_path not in self._files:
+            file = safetensors.safe_open(self.path / info.relative_path)
+            self._files[info.relative_path] = file
+        return self._files[info.relative_path]
+
+    def _bytes(self, info: _StorageInfo) -> io.BytesIO:
+        if not isinstance(info.place, str):
+            return _torch_format.read_item(self.path / info.relative_path, info.place)
+        data = self._file(info).get_tensor(info.place)
+        return io.BytesIO(data.numpy().tobytes())
+
+    def _box(self, info: _StorageInfo, item: ReadItem) -> Tensor:
+        tensor: Any
+        if isinstance(info.place, str):
+            tensor = self._file(info).get_slice(info.place)
             shape = tensor.get_shape()
         else:
-            from rushlight.distributed.checkpoint import _torch_format
-
-            tensor = _torch_format.read_item(self.path, part.file, part.place)
-            shape = list(tensor.shape) if isinstance(tensor, Tensor) else None
-        if shape != list(part.sizes):
+            data = _torch_format.read_item(self.path / info.relative_path, info.place)
+            tensor = rl.load(data, map_location="cpu", weights_only=True)
+            shape = list(tensor.shape) if isinstance(tensor, Tensor) else []
+        ends = [o + n for o, n in zip(item.storage_offsets, item.lengths, strict=True)]
+        if len(shape) != len(ends) or any(end > n for end, n in zip(ends, shape, strict=True)):
             raise ValueError(
-                f"load: a part in {part.file} has shape {shape}, but {tuple(part.sizes)} was saved."
+                f"load: a part in {info.relative_path} has shape {shape}, of which "
+                f"{tuple(item.lengths)} at {tuple(item.storage_offsets)} is wanted. It is damaged."
             )
-        return tensor
+        return narrowed(tensor, item.storage_offsets, item.lengths)
 
 
-def _slices(begins: Any, ends: Any, offsets: Any) -> tuple[slice, ...]:
-    return tuple(slice(b - o, e - o) for b, e, o in zip(begins, ends, offsets, strict=True))
+def _new_id() -> str:
+    return os.urandom(4).hex()
 
 
-def whole(reader: StorageReader, entry: TensorStorageMetadata) -> Tensor:
-    """Returns a tensor of the checkpoint."""
-    target = rl.empty(entry.size, dtype=entry.properties.dtype)
-    reader.read_box(entry, target, (0,) * len(entry.size))
-    return target
+def _on_cpu(data: Tensor | io.BytesIO) -> Tensor:
+    if isinstance(data, Tensor):
+        return data.detach().cpu()
+    return rl.frombuffer(bytearray(data.getbuffer()), dtype=rl.uint8)
+
+
+def _done(value: Any) -> Future[Any]:
+    """A future whose value is there."""
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future

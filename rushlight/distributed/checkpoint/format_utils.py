@@ -6,25 +6,33 @@ Files are read by rushlight.load, which runs no code from them.
 from __future__ import annotations
 
 import argparse
+import io
 import os
+from dataclasses import replace
 from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
-from rushlight.distributed.checkpoint import _tree
-from rushlight.distributed.checkpoint._saving import (
+from rushlight.distributed.checkpoint._nested_dict import flatten_state_dict
+from rushlight.distributed.checkpoint.default_planner import (
     DefaultLoadPlanner,
     _EmptyStateDictLoadPlanner,
-    load,
-    save,
 )
-from rushlight.distributed.checkpoint.filesystem import (
-    FileSystemReader,
-    FileSystemWriter,
-    StorageReader,
+from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from rushlight.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+    entry_of,
 )
-from rushlight.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata, entry_of
+from rushlight.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner
+from rushlight.distributed.checkpoint.planner_helpers import narrowed
+from rushlight.distributed.checkpoint.state_dict_loader import load
+from rushlight.distributed.checkpoint.state_dict_saver import save
+from rushlight.distributed.checkpoint.storage import StorageReader
+from rushlight.futures import Future
 
 __all__ = [
     "BroadcastingTorchSaveReader",
@@ -114,60 +122,104 @@ class BroadcastingTorchSaveReader(StorageReader):
     def __init__(
         self, checkpoint_id: str | os.PathLike[str] | None = None, coordinator_rank: int = 0
     ) -> None:
-        super().__init__("" if checkpoint_id is None else checkpoint_id)
+        self.checkpoint_id = checkpoint_id
         self.coordinator_rank = coordinator_rank
-        self._tensors: dict[int, Tensor] = {}
+        self._flat: dict[str, Any] = {}
 
-    @property
-    def checkpoint_id(self) -> str:
-        """The file."""
-        return self.path
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Returns whether there is such a file."""
+        return os.path.isfile(checkpoint_id)
 
-    def _sent(self, value: Any) -> Any:
-        """What the coordinator has."""
-        if not dist.is_initialized():
-            return value
-        values = [value]
-        dist.broadcast_object_list(values, self.coordinator_rank)
-        return values[0]
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begins anew, with another file if one is given."""
+        if checkpoint_id is not None:
+            self.checkpoint_id = checkpoint_id
 
-    def read_metadata(self) -> Metadata:
+    def _is_coordinator(self) -> bool:
+        return not dist.is_initialized() or dist.get_rank() == self.coordinator_rank
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """Returns what is in the file.
 
         Raises:
             RuntimeError: on all ranks, if the coordinator cannot read it.
         """
-        told, tensors = None, {}
-        if not dist.is_initialized() or dist.get_rank() == self.coordinator_rank:
+        told: list[Any] = [None]
+        if self._is_coordinator():
             try:
-                flat = rl.load(self.path, map_location="cpu")
-                flat = {".".join(map(str, path)): value for path, value in _tree.leaves(flat)}
-                tensors = {k: v.detach() for k, v in flat.items() if isinstance(v, Tensor)}
-                values = {key: value for key, value in flat.items() if key not in tensors}
-                told = {k: (v.dtype, tuple(v.shape)) for k, v in tensors.items()}, values
+                if self.checkpoint_id is None:
+                    raise ValueError("there is no checkpoint_id")
+                self._flat, _ = flatten_state_dict(rl.load(self.checkpoint_id, map_location="cpu"))
+                told[0] = {key: _entry(value) for key, value in self._flat.items()}
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
-        told = self._sent(told)
-        if isinstance(told, str):
-            raise RuntimeError(f"cannot read {self.path}: {told}")
-        entries = {key: entry_of(dtype, shape) for key, (dtype, shape) in told[0].items()}
-        self._tensors = {id(entries[key]): tensor for key, tensor in tensors.items()}
-        return Metadata(entries, told[1])
-
-    def read_box(
-        self, entry: TensorStorageMetadata, target: Tensor, offsets: tuple[int, ...]
-    ) -> None:
-        """See StorageReader."""
-        tensor = self._tensors.get(id(entry))
+                told[0] = f"{type(error).__name__}: {error}"
         if dist.is_initialized():
-            if tensor is None:
+            dist.broadcast_object_list(told, self.coordinator_rank)
+        if isinstance(told[0], str):
+            raise RuntimeError(f"cannot read {self.checkpoint_id}: {told[0]}")
+        return Metadata(told[0])
+
+    def set_up_storage_reader(
+        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+    ) -> None:
+        """Takes what is in the file."""
+        self._metadata = metadata
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """Returns the plan."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """Returns the plans with the keys that any rank wants, which are sent to all."""
+        keys = dict.fromkeys(item.storage_index.fqn for plan in plans for item in plan.items)
+        return [replace(plan, storage_data=list(keys)) for plan in plans]
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        """Gives the planner what each item reads."""
+        for key in plan.storage_data:
+            value = self._sent(key)
+            for item in plan.items:
+                if item.storage_index.fqn != key:
+                    continue
+                if item.type is LoadItemType.BYTE_IO:
+                    planner.load_bytes(item, io.BytesIO(value))
+                else:
+                    target = planner.resolve_tensor(item).detach()
+                    target.copy_(narrowed(value, item.storage_offsets, item.lengths))
+                    planner.commit_tensor(item, target)
+        future: Future[None] = Future()
+        future.set_result(None)
+        return future
+
+    def _sent(self, key: str) -> Any:
+        """The tensor of a key, or the bytes of its value, which the coordinator has."""
+        entry = self._metadata.state_dict_metadata[key]
+        if isinstance(entry, TensorStorageMetadata):
+            if self._is_coordinator():
+                tensor = self._flat[key].detach().contiguous()
+            else:
                 tensor = rl.empty(entry.size, dtype=entry.properties.dtype)
-            tensor = tensor.to(target.device).contiguous()
-            dist.broadcast(tensor, self.coordinator_rank)
-        assert tensor is not None
-        for dim, (offset, length) in enumerate(zip(offsets, target.shape, strict=True)):
-            tensor = tensor.narrow(dim, min(offset, tensor.shape[dim] - length), length)
-        target.copy_(tensor)
+            if dist.is_initialized():
+                dist.broadcast(tensor, self.coordinator_rank)
+            return tensor
+        told: list[Any] = [None]
+        if self._is_coordinator():
+            data = io.BytesIO()
+            rl.save(self._flat[key], data)
+            told[0] = data.getvalue()
+        if dist.is_initialized():
+            dist.broadcast_object_list(told, self.coordinator_rank)
+        return told[0]
+
+
+def _entry(value: Any) -> TensorStorageMetadata | BytesStorageMetadata:
+    """What is known of a value that is stored whole."""
+    if not isinstance(value, Tensor):
+        return BytesStorageMetadata()
+    entry = entry_of(value.dtype, value.shape)
+    entry.chunks.append(ChunkStorageMetadata(rl.Size([0] * value.dim()), value.shape))
+    return entry
 
 
 def _main() -> None:

@@ -9,22 +9,27 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import rushlight as rl
-from rushlight.distributed.checkpoint.filesystem import (
-    FileSystemReader,
-    FileSystemWriter,
-    Place,
-    whole,
-)
+from rushlight import Tensor
+from rushlight.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
+from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from rushlight.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
+    MetadataIndex,
     TensorStorageMetadata,
+    _StorageInfo,
     entry_is_whole,
     entry_of,
 )
+from rushlight.distributed.checkpoint.planner import SavePlan
+from rushlight.distributed.checkpoint.state_dict_loader import _load_state_dict
+from rushlight.distributed.checkpoint.storage import WriteResult
 from rushlight.utils import safetensors
 
 __all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
@@ -71,43 +76,56 @@ class HuggingFaceStorageWriter(FileSystemWriter):
         self.files = fqn_to_index_mapping or {}
         self.is_distributed = save_distributed
 
-    def file_of(self, save: str, rank: int, key: str) -> str:
-        """Returns the name of the file in which a rank writes its part of a tensor."""
-        name = _file_name(self.files, key)
-        return f"{self.prefix}{rank + 1:05d}-{name}" if self.is_distributed else name
+    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
+        """Returns the plans with what the files of each rank begin with.
 
-    def name_of(self, key: str, offsets: tuple[int, ...]) -> str:
-        """Returns the name of the tensor."""
-        return key
-
-    def notes_on(self, places: Iterable[Place]) -> dict[str, str]:
-        """Returns where the parts in a file begin."""
-        offsets = {key: {"saved_offsets": list(begin)} for key, begin in places}
-        return {_OFFSETS: json.dumps(offsets), "DCP_VERSION": "1.0", "format": "pt"}
-
-    def check_plan(self, metadata: Metadata) -> None:
-        """See FileSystemWriter."""
-        if metadata.values:
+        Raises:
+            ValueError: if there are values, or parts of tensors that should be whole.
+        """
+        items = [item for plan in plans for item in plan.items]
+        values = [item.index.fqn for item in items if item.tensor_data is None]
+        if values:
             raise ValueError(
-                f"HuggingFaceStorageWriter: {', '.join(metadata.values)} are no tensors. Such "
-                "files have only tensors. Use FileSystemWriter."
+                f"HuggingFaceStorageWriter: {', '.join(values)} are no tensors. Such files have "
+                "only tensors. Use FileSystemWriter."
             )
-        if not self.is_distributed:
-            for key, entry in metadata.tensors.items():
-                if len(entry.chunks) != 1:
-                    raise ValueError(
-                        f"HuggingFaceStorageWriter: {key} is in {len(entry.chunks)} parts. Pass "
-                        "save_distributed=True."
-                    )
+        if self.is_distributed:
+            return [
+                replace(plan, storage_data=f"{self.prefix}{rank + 1:05d}-")
+                for rank, plan in enumerate(plans)
+            ]
+        for key, parts in Counter(item.index.fqn for item in items).items():
+            if parts != 1:
+                raise ValueError(
+                    f"HuggingFaceStorageWriter: {key} is in {parts} parts. Pass "
+                    "save_distributed=True."
+                )
+        return [replace(plan, storage_data="") for plan in plans]
+
+    def file_of(self, plan: SavePlan, key: str) -> str:
+        """Returns the name of the file in which a rank writes its part of a tensor."""
+        return plan.storage_data + _file_name(self.files, key)
+
+    def name_of(self, index: MetadataIndex) -> str:
+        """Returns the name of the tensor."""
+        return index.fqn
+
+    def notes_on(self, indices: Iterable[MetadataIndex]) -> dict[str, str]:
+        """Returns where the parts in a file begin."""
+        offsets = {index.fqn: {"saved_offsets": list(index.offset or ())} for index in indices}
+        return {_OFFSETS: json.dumps(offsets), "DCP_VERSION": "1.0", "format": "pt"}
 
     def write_metadata(self, metadata: Metadata) -> None:
         """Writes which file has which tensor, if each is in one."""
-        self.remove_others(metadata)
+        if not self.is_distributed:
+            files = {index.fqn: info.relative_path for index, info in metadata.storage_data.items()}
+            _write_index(self.path, metadata, files)
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """Makes what the ranks have written the checkpoint of the folder."""
+        super().finish(metadata, results)
         if self.whole_path is not None:
             consolidate(self.path, self.whole_path, self.files)
-        elif not self.is_distributed:
-            files = {key: entry.chunks[0].file for key, entry in metadata.tensors.items()}
-            _write_index(self.path, metadata, files)
 
 
 class HuggingFaceStorageReader(FileSystemReader):
@@ -121,7 +139,7 @@ class HuggingFaceStorageReader(FileSystemReader):
     def __init__(self, path: str, thread_count: int = 1) -> None:
         super().__init__(path)
 
-    def read_metadata(self) -> Metadata:
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """Returns what is in the files.
 
         Raises:
@@ -132,6 +150,7 @@ class HuggingFaceStorageReader(FileSystemReader):
         if not files:
             raise FileNotFoundError(f"load: there are no {_SUFFIX} files in {self.path}.")
         tensors: dict[str, TensorStorageMetadata] = {}
+        places: dict[MetadataIndex, _StorageInfo] = {}
         for name in files:
             file = safetensors.safe_open(os.path.join(self.path, name))
             begins = _offsets(file.metadata() or {}, name)
@@ -146,18 +165,27 @@ class HuggingFaceStorageReader(FileSystemReader):
                     )
                 ends = (offset + length for offset, length in zip(begin, shape, strict=True))
                 entry.size = rl.Size(map(max, entry.size, ends))
-                entry.chunks.append(ChunkStorageMetadata(rl.Size(begin), tensor.shape, name, key))
+                entry.chunks.append(ChunkStorageMetadata(rl.Size(begin), tensor.shape))
+                index = MetadataIndex(key, begin)
+                if index in places:
+                    raise ValueError(
+                        f"load: {places[index].relative_path}, {name} have the same elements of "
+                        f"{key}. Remove the files of all saves but one."
+                    )
+                places[index] = _StorageInfo(name, key)
         for key, entry in tensors.items():
             entry_is_whole(entry)
             if sum(math.prod(part.sizes) for part in entry.chunks) > math.prod(entry.size):
                 raise ValueError(
-                    f"load: {', '.join(part.file for part in entry.chunks)} have the same elements "
-                    f"of {key}. Remove the files of all saves but one."
+                    f"load: the files in {self.path} have elements of {key} twice. Remove the "
+                    "files of all saves but one."
                 )
-        return Metadata(tensors, {})
+        return Metadata(dict(tensors), None, places)
 
 
-def consolidate(input_dir: str, output_dir: str, files: dict[str, int]) -> None:
+def consolidate(
+    input_dir: str | os.PathLike[str], output_dir: str | os.PathLike[str], files: dict[str, int]
+) -> None:
     """Writes the whole tensors of which a folder has parts to another folder.
 
     Args:
@@ -165,14 +193,15 @@ def consolidate(input_dir: str, output_dir: str, files: dict[str, int]) -> None:
         output_dir: which is made.
         files: the number of each tensor's file, from 1; one file for all if it is empty.
     """
-    reader = HuggingFaceStorageReader(input_dir)
-    metadata = reader.read_metadata()
+    reader = HuggingFaceStorageReader(os.fspath(input_dir))
+    tensors: dict[str, Tensor] = {}
+    _load_state_dict(tensors, reader, no_dist=True, planner=_EmptyStateDictLoadPlanner())
     os.makedirs(output_dir, exist_ok=True)
-    names = {key: _file_name(files, key) for key in metadata.tensors}
+    names = {key: _file_name(files, key) for key in tensors}
     for name in sorted(set(names.values())):
-        own = {key: whole(reader, metadata.tensors[key]) for key in names if names[key] == name}
+        own = {key: tensors[key] for key in names if names[key] == name}
         safetensors.save_file(own, os.path.join(output_dir, name), {"format": "pt"})
-    _write_index(output_dir, metadata, names)
+    _write_index(output_dir, reader.read_metadata(), names)
 
 
 def _file_name(files: dict[str, int], key: str) -> str:
@@ -181,10 +210,11 @@ def _file_name(files: dict[str, int], key: str) -> str:
     return f"model-{files.get(key, 1):05d}-of-{max(files.values(), default=1):05d}{_SUFFIX}"
 
 
-def _write_index(folder: str, metadata: Metadata, names: dict[str, str]) -> None:
+def _write_index(folder: str | os.PathLike[str], metadata: Metadata, names: dict[str, str]) -> None:
     sizes = (
         math.prod(entry.size) * entry.properties.dtype.itemsize
-        for entry in metadata.tensors.values()
+        for entry in metadata.state_dict_metadata.values()
+        if isinstance(entry, TensorStorageMetadata)
     )
     index = {"metadata": {"total_size": sum(sizes)}, "weight_map": names}
     with open(os.path.join(folder, f"model{_SUFFIX}.index.json"), "w") as file:

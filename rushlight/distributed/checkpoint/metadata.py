@@ -1,17 +1,13 @@
-"""What a checkpoint says about itself: which tensors there are, and in which files their parts."""
+"""What a checkpoint says about itself: which tensors and values there are, and in which parts."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import rushlight as rl
-from rushlight._checkpoint.archive import replace_when_complete
-from rushlight._checkpoint.plain_data import decoded, dtype_of
-from rushlight.distributed.checkpoint._tree import encoded
 
 __all__ = [
     "STATE_DICT_TYPE",
@@ -19,32 +15,26 @@ __all__ = [
     "BytesStorageMetadata",
     "ChunkStorageMetadata",
     "Metadata",
+    "MetadataIndex",
+    "StorageMeta",
     "TensorProperties",
     "TensorStorageMetadata",
 ]
 
 STATE_DICT_TYPE = dict[str, object]
 
-FILE = "metadata.json"
-_FORMAT = "rushlight.distributed.checkpoint"
-_VERSION = 1
-
 
 @dataclass
 class ChunkStorageMetadata:
-    """A box of a tensor that lies in one file.
+    """A box of a tensor that is stored in one piece.
 
     Args:
         offsets: where in the tensor it begins.
         sizes: how large it is.
-        file: name of the file, in the folder of the checkpoint.
-        place: its name in the file, or first byte and length there.
     """
 
     offsets: rl.Size
     sizes: rl.Size
-    file: str = ""
-    place: Any = None
 
 
 @dataclass
@@ -105,108 +95,66 @@ def entry_of(dtype: rl.dtype, shape: Sequence[int]) -> TensorStorageMetadata:
     return TensorStorageMetadata(TensorProperties(dtype), rl.Size(shape))
 
 
-@dataclass
-class Metadata:
-    """What is in a checkpoint, by key.
+@dataclass(frozen=True)
+class MetadataIndex:
+    """The name of what a plan moves: a value, or a part of a tensor.
 
     Args:
-        tensors: what is known of each.
-        values: all else.
-        planner_data: the way to each in the state dict that was saved: the keys of dicts, and
-            numbers for places in lists. Keys without one were not nested.
+        fqn: the key.
+        offset: where the part begins; None for values.
+        index: the place of the part among the chunks of its tensor, which is not compared.
     """
 
-    tensors: dict[str, TensorStorageMetadata]
-    values: dict[str, Any]
-    planner_data: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
+    fqn: str
+    offset: Sequence[int] | None = None
+    index: int | None = field(default=None, compare=False)
 
-    @property
-    def state_dict_metadata(self) -> dict[str, STORAGE_TYPES]:
-        """What is known of everything, by key."""
-        return {**self.tensors, **{key: BytesStorageMetadata() for key in self.values}}
-
-    def write(self, folder: str) -> None:
-        """Writes it to a folder, in place of what is there."""
-        tensors = {
-            key: {
-                "dtype": str(entry.properties.dtype),
-                "shape": list(entry.size),
-                "parts": [
-                    {
-                        "offsets": list(part.offsets),
-                        "shape": list(part.sizes),
-                        "file": part.file,
-                        "name": part.place,
-                    }
-                    for part in entry.chunks
-                ],
-            }
-            for key, entry in self.tensors.items()
-        }
-        values = {key: encoded(value, key) for key, value in self.values.items()}
-        paths = {key: list(path) for key, path in self.planner_data.items()}
-        content = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "tensors": tensors,
-            "values": values,
-            "paths": paths,
-        }
-        with replace_when_complete(os.path.join(folder, FILE)) as file:
-            file.write(json.dumps(content, allow_nan=False).encode())
-
-    @classmethod
-    def read(cls, folder: str) -> Metadata:
-        """Reads it from a folder.
-
-        Raises:
-            FileNotFoundError: if there is no checkpoint.
-            ValueError: if the file is damaged, or from a later version.
-        """
-        path = os.path.join(folder, FILE)
-        with open(path, "rb") as file:
-            data = file.read()
-        try:
-            content = json.loads(data)
-            if content["format"] != _FORMAT or content["version"] != _VERSION:
-                raise ValueError(f"it has version {content['version']} of {content['format']}")
-            tensors = {key: _entry(facts) for key, facts in content["tensors"].items()}
-            values = {key: decoded(value) for key, value in content["values"].items()}
-            paths = {key: path_of(path) for key, path in content.get("paths", {}).items()}
-        except (ValueError, TypeError, LookupError, AttributeError, RuntimeError) as error:
-            raise ValueError(f"load: cannot read {path}: {error}.") from None
-        return cls(tensors, values, paths)
+    def __post_init__(self) -> None:
+        if self.offset is not None:
+            object.__setattr__(self, "offset", rl.Size(self.offset))
 
 
-def _entry(facts: Any) -> TensorStorageMetadata:
-    entry = entry_of(dtype_of(facts["dtype"]), _sizes(facts["shape"]))
-    for part in facts["parts"]:
-        file, name = part["file"], part["name"]
-        if type(file) is not str or type(name) is not str or os.path.basename(file) != file:
-            raise ValueError(f"{file!r} is no file of its own")
-        entry.chunks.append(
-            ChunkStorageMetadata(_sizes(part["offsets"]), _sizes(part["shape"]), file, name)
-        )
-    entry_is_whole(entry)
-    return entry
+@dataclass
+class StorageMeta:
+    """What a StorageWriter tells planners of the place that it writes to."""
+
+    checkpoint_id: str | os.PathLike[str] | None = None
+    save_id: str | None = None
+    load_id: str | None = None
+    modules: list[str] = field(default_factory=list)
 
 
-def _sizes(value: Any) -> rl.Size:
-    if not isinstance(value, list) or not all(type(n) is int and 0 <= n < 2**63 for n in value):
-        raise ValueError(f"{value!r} are no sizes")
-    return rl.Size(value)
+@dataclass
+class _StorageInfo:
+    """Where a file of a checkpoint has something.
 
-
-def path_of(value: Any) -> tuple[str | int, ...]:
-    """Returns the path that a file tells.
-
-    Raises:
-        ValueError: if it is none.
+    Args:
+        relative_path: name of the file, in the folder of the checkpoint.
+        place: its name in the file, or first byte and length there.
     """
-    steps = isinstance(value, list | tuple) and value and all(type(s) in (str, int) for s in value)
-    if not steps:
-        raise ValueError(f"{value!r} is no path")
-    return tuple(value)
+
+    relative_path: str
+    place: str | tuple[int, int]
+
+
+@dataclass
+class Metadata:
+    """What is in a checkpoint.
+
+    Args:
+        state_dict_metadata: what is known of everything, by key.
+        planner_data: the planner's own. Of DefaultSavePlanner, the way to each value in the state
+            dict that was saved: the keys of dicts, and numbers for places in lists.
+        storage_data: the storage's own: where everything is, by MetadataIndex.
+        storage_meta: what the writer told the planner.
+        version: PyTorch's, of its own files.
+    """
+
+    state_dict_metadata: dict[str, STORAGE_TYPES]
+    planner_data: Any = None
+    storage_data: Any = None
+    storage_meta: StorageMeta | None = None
+    version: str | None = None
 
 
 def entry_is_whole(entry: TensorStorageMetadata) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.checkpoint import _tree
-from rushlight.distributed.checkpoint._saving import DefaultLoadPlanner, load
-from rushlight.distributed.checkpoint.filesystem import StorageReader
+from rushlight.distributed.checkpoint.metadata import TensorStorageMetadata
+from rushlight.distributed.checkpoint.planner import LoadPlanner
+from rushlight.distributed.checkpoint.state_dict_loader import load
+from rushlight.distributed.checkpoint.storage import StorageReader
 from rushlight.distributed.tensor import DTensor
 
 __all__ = ["load_sharded_optimizer_state_dict"]
@@ -18,7 +20,7 @@ def load_sharded_optimizer_state_dict(
     model_state_dict: dict[str, Any],
     optimizer_key: str,
     storage_reader: StorageReader,
-    planner: DefaultLoadPlanner | None = None,
+    planner: LoadPlanner | None = None,
 ) -> dict[str, Any]:
     """Returns the state of an optimizer in a checkpoint, cut as the model's parameters are.
 
@@ -38,16 +40,17 @@ def load_sharded_optimizer_state_dict(
         CheckpointException: if the checkpoint is damaged.
     """
     metadata = storage_reader.read_metadata()
-    prefix = f"{optimizer_key}."
+    paths = metadata.planner_data or {}
     flat: dict[str, Any] = {}
-    for key, entry in metadata.tensors.items():
-        if key.startswith(prefix):
-            path = metadata.planner_data.get(key, ())
-            param = model_state_dict.get(str(path[2])) if len(path) > 2 else None
-            flat[key] = _like(param, entry.properties.dtype, entry.size)
-    flat.update((key, None) for key in metadata.values if key.startswith(prefix))
+    for key, entry in metadata.state_dict_metadata.items():
+        if key.startswith(f"{optimizer_key}."):
+            flat[key] = None
+            if isinstance(entry, TensorStorageMetadata):
+                path = paths.get(key, ())
+                param = model_state_dict.get(str(path[2])) if len(path) > 2 else None
+                flat[key] = _like(param, entry.properties.dtype, entry.size)
     load(flat, storage_reader=storage_reader, planner=planner)
-    return _tree.nested(flat, metadata.planner_data)
+    return _tree.nested(flat, paths)
 
 
 def _like(param: Any, dtype: rl.dtype, shape: tuple[int, ...]) -> Tensor:

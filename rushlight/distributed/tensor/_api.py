@@ -55,6 +55,19 @@ class DTensor(Tensor):
 
     _hears_attributes = False
 
+    def __new__(
+        cls, local_tensor: Tensor, spec: DTensorSpec, *, requires_grad: bool = False
+    ) -> DTensor:
+        """Returns a leaf of which this rank has that part, as libraries make them.
+
+        Args:
+            local_tensor: the part, whose memory the result shares.
+            spec: the layout.
+            requires_grad: of the result.
+        """
+        made = Tensor._make_subclass(cls, local_tensor.detach(), requires_grad)
+        return _with_spec(made, spec)
+
     @classmethod
     def __torch_function__(
         cls,

@@ -62,26 +62,43 @@ def normalized(
 
 
 class TensorMeta(NamedTuple):
-    """How libraries describe a whole tensor without its elements; layouts here hold its shape."""
+    """How libraries describe a whole tensor without its elements; layouts keep its shape."""
 
     shape: rl.Size
     stride: tuple[int, ...]
     dtype: rl.dtype
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class DTensorSpec:
     """The layout of a distributed tensor.
 
     Args:
         mesh: the ranks.
         placements: one for each dim of the mesh, with dims counted from the front.
-        shape: of the whole tensor.
+        tensor_meta: of the whole tensor, or its shape, which is what a layout keeps of it.
     """
 
     mesh: DeviceMesh
     placements: Placements
     shape: rl.Size
+
+    def __init__(
+        self, mesh: DeviceMesh, placements: Sequence[Placement], tensor_meta: TensorMeta | rl.Size
+    ) -> None:
+        shape = tensor_meta.shape if isinstance(tensor_meta, TensorMeta) else tensor_meta
+        for name, value in ("mesh", mesh), ("placements", tuple(placements)), ("shape", shape):
+            object.__setattr__(self, name, value)
+
+    @property
+    def device_mesh(self) -> DeviceMesh:
+        """The ranks."""
+        return self.mesh
+
+    @property
+    def ndim(self) -> int:
+        """How many dims the whole tensor has."""
+        return len(self.shape)
 
     def coordinate(self, mesh_dim: int) -> int:
         """Returns this rank's place along a dim of the mesh.

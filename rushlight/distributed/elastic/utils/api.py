@@ -6,7 +6,7 @@ import os
 import socket
 from string import Template
 
-__all__ = ["get_env_variable_or_raise", "get_socket_with_port", "macros"]
+__all__ = ["get_env_variable_or_raise", "get_socket_with_port", "local_rank_environment", "macros"]
 
 
 def get_env_variable_or_raise(env_name: str) -> str:
@@ -34,6 +34,20 @@ def get_socket_with_port() -> socket.socket:
         True
     """
     return socket.create_server(("localhost", 0), backlog=1)
+
+
+def local_rank_environment(local_rank: int, sees_own_gpu_alone: bool) -> dict[str, str]:
+    """Returns what a process of that rank finds in its environment: LOCAL_RANK.
+
+    Args:
+        local_rank: of the process.
+        sees_own_gpu_alone: whether it is 0 for all, and CUDA_VISIBLE_DEVICES has one GPU for each.
+    """
+    if not sees_own_gpu_alone:
+        return {"LOCAL_RANK": str(local_rank)}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    gpu = visible[local_rank].strip() if local_rank < len(visible) else ""
+    return {"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": gpu or str(local_rank)}
 
 
 class macros:

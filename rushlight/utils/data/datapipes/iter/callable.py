@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.utils.data._utils.collate import default_collate
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+from rushlight.utils.data.datapipes.utils.common import validate_input_col
 
 __all__ = ["CollatorIterDataPipe", "MapperIterDataPipe"]
 
@@ -19,22 +19,6 @@ def arguments_of(item: Any, columns: Any) -> tuple[Any, ...]:
         return (item,)
     chosen = columns if isinstance(columns, (list, tuple)) else [columns]
     return tuple(item[column] for column in chosen)
-
-
-def check_columns(function: Callable[..., Any], columns: Any) -> None:
-    """Fails when a function cannot be called with so many columns."""
-    count = len(columns) if isinstance(columns, (list, tuple)) else 1
-    try:
-        called = inspect.signature(function)
-    except ValueError:  # some that are written in C tell no arguments
-        return
-    try:
-        called.bind(*range(count))
-    except TypeError as error:
-        raise ValueError(
-            f"The function {function} cannot be called with {count} argument(s), which input_col "
-            f"asks for: {error}."
-        ) from None
 
 
 @functional_datapipe("map")
@@ -58,7 +42,7 @@ class MapperIterDataPipe(IterDataPipe):
             if len(output_col) != 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
             (output_col,) = output_col
-        check_columns(fn, input_col)
+        validate_input_col(fn, input_col)
         self.datapipe = datapipe
         self.fn = fn
         self.input_col = input_col

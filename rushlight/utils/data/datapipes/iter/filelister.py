@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
 from rushlight.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe
+from rushlight.utils.data.datapipes.utils.common import get_file_pathnames_from_root
 
 __all__ = ["FileListerIterDataPipe"]
 
@@ -40,24 +39,14 @@ class FileListerIterDataPipe(IterDataPipe):
         if not isinstance(root, IterDataPipe):
             root = IterableWrapperIterDataPipe([root] if isinstance(root, str) else root)
         self.datapipe = root
-        self.masks = [masks] if isinstance(masks, str) else list(masks)
+        self.masks = masks
         self.recursive = recursive
         self.abspath = abspath
         self.length = length
 
-    def _fits(self, name: str) -> bool:
-        return not any(self.masks) or any(fnmatch(name, mask) for mask in self.masks)
-
     def __iter__(self) -> Iterator[str]:
         for root in self.datapipe:
-            if os.path.isfile(root):
-                path = os.path.abspath(root) if self.abspath else root
-                yield from [path] if self._fits(os.path.basename(path)) else []
-            for folder, folders, names in os.walk(os.path.abspath(root) if self.abspath else root):
-                folders.sort()
-                yield from (os.path.join(folder, n) for n in sorted(names) if self._fits(n))
-                if not self.recursive:
-                    break
+            yield from get_file_pathnames_from_root(root, self.masks, self.recursive, self.abspath)
 
     def __len__(self) -> int:
         if self.length == -1:

@@ -7,13 +7,14 @@ from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+from rushlight.utils.data.datapipes.utils.common import get_file_binaries_from_pathnames
 
 __all__ = ["FileOpenerIterDataPipe"]
 
 
 @functional_datapipe("open_files")
 class FileOpenerIterDataPipe(IterDataPipe):
-    """(path, open file) for each path.
+    """(path, open file) for each path; a file is closed when nobody has it any more.
 
     Args:
         datapipe: the pipe of paths.
@@ -31,14 +32,12 @@ class FileOpenerIterDataPipe(IterDataPipe):
         if mode not in ("b", "t", "rb", "rt", "r"):
             raise ValueError(f"Invalid mode {mode}")
         self.datapipe = datapipe
-        self.mode = mode if mode.startswith("r") else f"r{mode}"
+        self.mode = mode
         self.encoding = encoding
         self.length = length
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        for path in self.datapipe:
-            file = open(path, self.mode, encoding=self.encoding)  # noqa: SIM115, whoever reads closes
-            yield path, file
+        yield from get_file_binaries_from_pathnames(self.datapipe, self.mode, self.encoding)
 
     def __len__(self) -> int:
         if self.length == -1:

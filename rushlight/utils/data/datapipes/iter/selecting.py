@@ -8,7 +8,8 @@ from typing import Any
 from rushlight import Tensor
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
-from rushlight.utils.data.datapipes.iter.callable import arguments_of, check_columns
+from rushlight.utils.data.datapipes.iter.callable import arguments_of
+from rushlight.utils.data.datapipes.utils.common import validate_input_col
 
 __all__ = ["FilterIterDataPipe"]
 
@@ -24,7 +25,7 @@ class FilterIterDataPipe(IterDataPipe):
     """
 
     def __init__(self, datapipe: Any, filter_fn: Callable[..., Any], input_col: Any = None) -> None:
-        check_columns(filter_fn, input_col)
+        validate_input_col(filter_fn, input_col)
         self.datapipe = datapipe
         self.filter_fn = filter_fn
         self.input_col = input_col

@@ -1,0 +1,1 @@
+"""Launchers as objects: a program starts the processes of its machine, and watches them."""

@@ -1,0 +1,1 @@
+"""What pipes of one's own are written with."""
