@@ -343,6 +343,17 @@ def test_sizes_are_said_of_the_tensors_themselves() -> None:
         said.dynamic_shapes(Total(), args, kwargs)
 
 
+def test_arguments_may_have_the_names_of_parts_of_others() -> None:
+    class Sum(nn.Module):
+        def forward(self, x: Any, x_0: Any, x_0_1: Any) -> Any:
+            return x[0] + 2 * x_0 + 3 * x_0_1
+
+    one = torch.ones(1)
+    program = export(Sum(), ([one], one, one))
+    assert program.graph_signature.user_inputs == ("x_0", "x_0_1", "x_0_1_1")
+    assert program.module()([one], 10 * one, 100 * one).tolist() == [321]
+
+
 def test_sizes_without_a_name_have_a_range() -> None:
     ranged = Dim.AUTO(min=2, max=8)
     assert repr(ranged) == "DimHint(AUTO, min=2, max=8)" and ranged == Dim.AUTO(min=2, max=8)
