@@ -69,7 +69,7 @@ Args:
     kernel_size: sizes of the window.
     output_size: how many windows there are along each dim.)",
   .dtypes  = floating,
-  .seen    = Seen::whole,
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& samples, ShapeRef kernel_size,
                 ShapeRef output_size) {
