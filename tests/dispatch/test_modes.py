@@ -481,11 +481,12 @@ def test_what_the_core_trusts_is_called_as_it_was() -> None:
     assert not hasattr(torch.ops.rushlight, "nothing")
 
 
-def test_random_windows_have_gradients() -> None:
+def test_windows_at_given_places_have_gradients() -> None:
     x = torch.arange(16.0).view(1, 1, 4, 4).requires_grad_()
     with Log():
         y = F.fractional_max_pool2d(x, 2, output_size=2)
-    y.sum().backward()
+        z = F.max_unpool2d(y, torch.arange(4).view(1, 1, 2, 2), 2)
+    z.sum().backward()
     assert x.grad.sum().item() == 4
 
 

@@ -104,7 +104,7 @@ OP(_max_unpool, "(Tensor input, Tensor indices, int[] output_size) -> Tensor", {
 
 The places count the pixels of a flattened image or volume, as max pooling returns them.)",
   .dtypes  = numeric,
-  .seen    = Seen::whole,
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& indices, ShapeRef output_size) {
     CHECK(indices.dtype() == DType::int64, "elements in indices should be type int64 but got: ",
