@@ -490,6 +490,14 @@ def test_windows_at_given_places_have_gradients() -> None:
     assert x.grad.sum().item() == 4
 
 
+def test_sparse_layouts_have_gradients() -> None:
+    for layout in torch.sparse_coo, torch.sparse_csr:
+        x = (2 * torch.eye(3)).requires_grad_()
+        with Log():
+            torch.sparse.mm(x.to_sparse(layout=layout), X.T).sum().backward()
+        assert torch.equal(x.grad.to_dense(), torch.eye(3) * X.sum(0))
+
+
 def test_random_numbers_are_the_same() -> None:
     def draw() -> list[torch.Tensor]:
         torch.manual_seed(3)
