@@ -117,6 +117,42 @@ def test_a_decomposition_may_leave_a_call_as_it_is() -> None:
     torch.testing.assert_close(traced(Y, X), 2 * Y + 3 * X)
 
 
+STEPS = {
+    "rnn": (lambda x, w: torch.rnn_tanh_cell(x, x, w, w), "aten.tanh.default"),
+    "gru": (lambda x, w: torch.gru_cell(x, x, w.repeat(3, 1), w.repeat(3, 1)), "aten.tanh.default"),
+    "lstm": (
+        lambda x, w: torch.lstm_cell(x, (x, x), w.repeat(4, 1), w.repeat(4, 1))[0],
+        "aten.tanh.default",
+    ),
+    "grid_sample": (
+        lambda x, w: F.grid_sample(x[None, None], w[None, :, :2, None].mT, align_corners=False),
+        "aten.grid_sampler_2d.default",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_step_is_missing(name: str) -> None:
+    function, step = STEPS[name]
+
+    def gradients(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
+        x, w = x.detach().clone().requires_grad_(), w.detach().clone().requires_grad_()
+        y = function(x, w)
+        return [y.detach(), *torch.autograd.grad(y.square().sum(), (x, w))]
+
+    torch.manual_seed(0)
+    graph = make_fx(gradients)(torch.randn(3, 3), torch.rand(3, 3))
+    x, w = torch.randn(3, 3), torch.rand(3, 3)
+    for found, expected in zip(graph(x, w), gradients(x, w), strict=True):
+        torch.testing.assert_close(found, expected)
+    assert not any(b.numel() for b in graph.buffers()) and step in targets(graph)
+
+
+def test_places_of_a_fixed_number_are_found_anew() -> None:
+    graph = make_fx(lambda x: torch.nonzero_static(x, size=2))(torch.tensor([0, 1, 1]))
+    assert graph(torch.tensor([1, 0, 1])).tolist() == [[0], [2]]
+
+
 INDEXED = {
     "classes": lambda x, i: F.cross_entropy(x, i),
     "smoothed classes": lambda x, i: F.cross_entropy(x, i, label_smoothing=0.1),
