@@ -131,6 +131,19 @@ STEPS = {
 }
 
 
+@pytest.mark.parametrize("name", ["sin_", "square_", "log1p_", "mul_", "div_", "hypot_"])
+def test_gradients_of_writes_read_what_was_written_to(name: str) -> None:
+    def gradient(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x = x.detach().clone().requires_grad_()
+        z = x * 2
+        getattr(z, name)(*(y,) * (name in ("mul_", "div_", "hypot_")))
+        return torch.autograd.grad((z * z).sum(), x)[0]
+
+    graph = make_fx(gradient)(X + 1, X + 2)
+    torch.testing.assert_close(graph(X + 3, X + 5), gradient(X + 3, X + 5))
+    assert not list(graph.buffers())
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_no_step_is_missing(name: str) -> None:
     function, step = STEPS[name]
