@@ -134,14 +134,6 @@ def _refused(what: str) -> Callable[..., None]:
     return refuse
 
 
-def _plain_tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Tensors that are neither parameters nor buffers of a module, with their paths."""
-    for prefix, part in module.named_modules():
-        for name, value in vars(part).items():
-            if isinstance(value, Tensor):
-                yield f"{prefix}.{name}" if prefix else name, value
-
-
 @contextlib.contextmanager
 def _unchanged_buffers(module: nn.Module) -> Iterator[None]:
     """Gives the buffers of a module their values back at the end."""
@@ -190,8 +182,10 @@ class _Recorder(TorchFunctionMode):
             self._kept.append(tensor)
         self._buffers = dict(module.named_buffers())
         self._attributes: dict[int, str] = {}  # the paths of other tensors that modules have
-        for path, tensor in _plain_tensors(module):
-            self._attributes.setdefault(id(tensor), path)
+        for prefix, part in module.named_modules():
+            for name, value in vars(part).items():
+                if isinstance(value, Tensor):
+                    self._attributes.setdefault(id(value), f"{prefix}.{name}".lstrip("."))
         self._constants: set[str] = set()  # the paths of tensors that are not in state_dict
         for name, tensor in inputs:
             node = self._graph.placeholder(name)
