@@ -11,7 +11,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight._op_overload import OpOverloadPacket
-    from rushlight.library._operator import Operator
+    from rushlight.library._operator import Operator, OperatorPacket
 
 __all__: list[str] = []
 
@@ -23,10 +23,12 @@ class _OpNamespace:
         self.name = name
         self.__name__ = f"rushlight.ops.{name}"
 
-    def __getattr__(self, op_name: str) -> Operator | OpOverloadPacket:
-        from rushlight.library._operator import operators
+    def __getattr__(self, op_name: str) -> Operator | OperatorPacket | OpOverloadPacket:
+        from rushlight.library._operator import found_operator
 
-        found: Operator | OpOverloadPacket | None = operators.get(f"{self.name}::{op_name}")
+        found: Operator | OperatorPacket | OpOverloadPacket | None = found_operator(
+            f"{self.name}::{op_name}"
+        )
         if found is None and not op_name.startswith("__"):
             found = _own_packet(self.name, op_name)
             if found is not None:
@@ -43,8 +45,7 @@ class _OpNamespace:
     def __dir__(self) -> list[str]:
         from rushlight.library._operator import operators
 
-        names = (name.split("::") for name in operators)
-        return sorted(name for namespace, name in names if namespace == self.name)
+        return sorted({op._opname for op in operators.values() if op.namespace == self.name})
 
 
 def _own_packet(namespace: str, name: str) -> Operator | OpOverloadPacket | None:

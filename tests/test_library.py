@@ -13,6 +13,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import Tensor, library
+from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.library._schema import infer, parse
 from rushlight.overrides import TorchFunctionMode
 
@@ -304,6 +305,46 @@ def test_libraries_add_operators_and_take_them_along() -> None:
         torch.library.Library("prim", "FRAGMENT")
     with pytest.raises(ValueError, match="Unsupported kind"):
         library.Library("tests_lib", "OTHER")
+
+
+def test_overloads_are_chosen_by_the_arguments_or_by_name() -> None:
+    with library._scoped_library("tests_overloads", "DEF") as lib:
+        lib.define("scale(Tensor x) -> Tensor")
+        lib.impl("scale", lambda x: 2 * x, "CPU")
+        single = torch.ops.tests_overloads.scale
+        assert single.overloads() == ["default"] and single.overloadpacket is single
+        lib.define("scale.Tensor(Tensor x, Tensor y) -> Tensor")
+        lib.define("scale.Scalar(Tensor x, float y) -> Tensor")
+        lib.impl("scale.Tensor", lambda x, y: x * y, "CPU")
+        lib.impl("scale.Scalar", lambda x, y: x * y + 1, "CPU")
+        library.register_autograd(
+            "tests_overloads::scale.Scalar",
+            lambda ctx, grad: (grad * 7, None),
+        )
+        scale, x = torch.ops.tests_overloads.scale, torch.ones(2, requires_grad=True)
+        assert scale is torch.ops.tests_overloads.scale is scale.Tensor.overloadpacket
+        assert scale.overloads() == ["default", "Tensor", "Scalar"]
+        assert (str(scale), str(scale.Tensor)) == (
+            "tests_overloads.scale",
+            "tests_overloads.scale.Tensor",
+        )
+        assert dir(torch.ops.tests_overloads) == ["scale"]
+        assert pickle.loads(pickle.dumps(scale.Tensor)) is scale.Tensor
+        assert pickle.loads(pickle.dumps(scale)) is scale
+        assert scale(x).tolist() == scale.default(x).tolist() == [2, 2]
+        assert scale(x, torch.tensor([3.0, 4.0])).tolist() == [3, 4]
+        scale(x, 5.0).sum().backward()
+        assert x.grad.tolist() == [7, 7]
+        traced = make_fx(lambda x: scale(x, x))(torch.ones(2))
+        assert scale.Tensor in [node.target for node in traced.graph.nodes]
+        assert traced(torch.tensor([3.0])).tolist() == [9]
+        with pytest.raises(
+            RuntimeError, match=r"no overload fits.\n.*at most 1(.|\n)*found type 'str'"
+        ):
+            scale(x, "no")
+        with pytest.raises(AttributeError, match="has no overload 'two'"):
+            _ = scale.two
+    assert not hasattr(torch.ops.tests_overloads, "scale")
 
 
 def test_functions_are_defined_and_implemented_by_name() -> None:

@@ -1,6 +1,7 @@
 // Defines saving, the version check and its message.
 #include "core/autograd/saved_tensor.h"
 
+#include "core/autograd/call_watch.h"
 #include "core/autograd/needs.h"
 #include "core/tensor/tile_loop.h"
 
@@ -18,8 +19,10 @@ void mark_saved(const Tensor& window) {
   window.storage()->saved_windows.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Modes are shown the copy: a graph of the ops that they see computes gradients from it.
 Tensor copy_of(const Tensor& tensor) {
-  if (!tensor.is_hollow()) return clone_dense(tensor, MemoryFormat::preserve);
+  bool is_watched = call_watch.watchers & kWatchedByModes;
+  if (!tensor.is_hollow() && !is_watched) return clone_dense(tensor, MemoryFormat::preserve);
   GradModeGuard unrecorded(false);
   return needs::clone(tensor);
 }

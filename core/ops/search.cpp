@@ -183,6 +183,7 @@ Example:
     tensor([[ 1],
             [ 2],
             [-1]]))",
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, int64_t size, int64_t fill_value) {
     CHECK(size >= 0, "'size' must be an non-negative integer, but is ", size);
     Tensor result = full(Shape{size, input.dim()}, fill_value, DType::int64, input.device());

@@ -121,7 +121,7 @@ def describe(
     call = row.trimmed(args, kwargs)
     other = renamed(call, args) if form == "" else None
     if other is not None:
-        packet: OpOverloadPacket = getattr(ops.aten, other.name)
+        packet: OpOverloadPacket = getattr(getattr(ops, other.namespace), other.name)
         return packet.overload(other.overload), other.args, other.kwargs
     if row.is_internal:
         return _packet("rushlight", row).overload("default"), args, kwargs
@@ -151,9 +151,9 @@ def _packet(namespace: str, row: _Row) -> OpOverloadPacket:
 
 
 def internal_packet(name: str) -> OpOverloadPacket | None:
-    """torch.ops.rushlight.name: an op of the core that PyTorch has no name for; else None."""
+    """torch.ops.rushlight.name: an op of the core; None if there is none of the name."""
     for index, row in enumerate(_rows()):
-        if row["name"] == name and row["home"].split()[0] in ("core", "private"):
+        if row["name"] == name:
             return OpOverloadPacket("rushlight", name, _row(index, "").function)
     return None
 

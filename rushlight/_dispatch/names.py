@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rushlight import Tensor
 
@@ -21,12 +21,14 @@ class Call:
         args: its arguments.
         kwargs: those that are passed by name.
         overload: which one; empty where it is still to be found.
+        namespace: "rushlight" where PyTorch has no name for the call.
     """
 
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     overload: str = ""
+    namespace: str = "aten"
 
 
 def overload_of(name: str, own: str, call: Call) -> str:
@@ -273,7 +275,7 @@ def _embedding(
     sparse: bool,
 ) -> Call | None:
     if max_norm is not None:
-        return None
+        return replace(call, overload="default", namespace="rushlight")
     more = [-1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse]
     while more and more[-1] in (-1, False):
         more.pop()

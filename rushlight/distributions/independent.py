@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
@@ -11,8 +11,10 @@ from rushlight.distributions.utils import EMPTY, Shape, sum_rightmost
 
 __all__ = ["Independent"]
 
+D = TypeVar("D", bound=Distribution)
 
-class Independent(Distribution):
+
+class Independent(Distribution, Generic[D]):
     """A distribution whose last batch dims are part of one value, with independent elements.
 
     log_prob and entropy sum over them.
@@ -36,7 +38,7 @@ class Independent(Distribution):
 
     def __init__(
         self,
-        base_distribution: Distribution,
+        base_distribution: D,
         reinterpreted_batch_ndims: int,
         validate_args: bool | None = None,
     ) -> None:

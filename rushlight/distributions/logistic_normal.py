@@ -40,9 +40,9 @@ class LogisticNormal(TransformedDistribution):
     @property
     def loc(self) -> Tensor:
         """The means."""
-        return self.base_dist.base_dist.loc  # pyright: ignore[reportAttributeAccessIssue]
+        return self.base_dist.base_dist.loc
 
     @property
     def scale(self) -> Tensor:
         """The standard deviations."""
-        return self.base_dist.base_dist.scale  # pyright: ignore[reportAttributeAccessIssue]
+        return self.base_dist.base_dist.scale

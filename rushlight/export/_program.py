@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -282,13 +283,18 @@ def record_again(program: Program, on_read: Callable[[str, str], None]) -> Progr
 
 
 def leaf_names(arguments: dict[str, Any]) -> list[str]:
-    """Names of the leaves: the argument's, numbered where it has several."""
-    names: list[str] = []
-    for name, value in arguments.items():
-        name = name.lstrip("*")
+    """Names of the leaves: the argument's, numbered where it has several or the name is taken."""
+    names: dict[str, None] = {}
+    for argument, value in arguments.items():
+        argument = argument.lstrip("*")
         leaves, spec = tree_flatten(value)
-        names += [name] if spec.is_leaf() else [f"{name}_{i}" for i in range(len(leaves))]
-    return names
+        for place in range(len(leaves)):
+            wanted = name = argument if spec.is_leaf() else f"{argument}_{place}"
+            numbers = itertools.count(1)
+            while name in names:
+                name = f"{wanted}_{next(numbers)}"
+            names[name] = None
+    return list(names)
 
 
 def _all_tensors(module: nn.Module) -> dict[str, Tensor]:

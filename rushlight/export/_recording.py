@@ -48,7 +48,7 @@ _READERS = (
     *("item", "tolist", "numpy", "__array__"),
     *("__bool__", "__int__", "__float__", "__index__", "__complex__"),
 )
-_CONSTANT = "_tensor_constant"  # how the paths of constants begin
+_CONSTANT = "_tensor_constant"  # how the paths of constants begin that no module has
 _SIZED_BY_ELEMENTS = {"argwhere", "masked_select", "nonzero", "_unique", "_unique_consecutive"}
 _READING_OPS = {"allclose", "equal", "is_nonzero"}
 _HOOKS = ("register_hook", "register_post_accumulate_grad_hook", "retain_grad")
@@ -181,6 +181,12 @@ class _Recorder(TorchFunctionMode):
             self._paths.setdefault(id(tensor), path)
             self._kept.append(tensor)
         self._buffers = dict(module.named_buffers())
+        self._attributes: dict[int, str] = {}  # the paths of other tensors that modules have
+        for prefix, part in module.named_modules():
+            for name, value in vars(part).items():
+                if isinstance(value, Tensor):
+                    self._attributes.setdefault(id(value), f"{prefix}.{name}".lstrip("."))
+        self._constants: set[str] = set()  # the paths of tensors that are not in state_dict
         for name, tensor in inputs:
             node = self._graph.placeholder(name)
             self._varying.add(node)
@@ -250,7 +256,7 @@ class _Recorder(TorchFunctionMode):
         for place, constant in enumerate(written):
             if self._is_live:
                 break
-            if constant.op == "get_attr" and constant.target.startswith(_CONSTANT):
+            if constant.op == "get_attr" and constant.target in self._constants:
                 with self._graph.inserting_after(constant):  # each run begins with the first value
                     copied = self._graph.call_function(rl.clone, (constant,))
                 copied.meta = dict(constant.meta)
@@ -407,7 +413,9 @@ class _Recorder(TorchFunctionMode):
             self._varying.update({alias} if node in self._varying else ())
             return alias
         if path is None:
-            path = f"{_CONSTANT}{sum(p.startswith(_CONSTANT) for p in self._recording.tensors)}"
+            unnamed = sum(p.startswith(_CONSTANT) for p in self._recording.tensors)
+            path = self._attributes.get(id(tensor), f"{_CONSTANT}{unnamed}")
+            self._constants.add(path)
             tensor = tensor if self._is_live else tensor.detach().clone()
         self._recording.tensors[path] = tensor
         node = self._graph.get_attr(path)

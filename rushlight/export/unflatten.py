@@ -10,7 +10,7 @@ from typing import Any
 from rushlight.export._program import Program, install
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.fx.graph import Graph
-from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.graph_module import GraphModule, install_at
 from rushlight.fx.node import Node, map_arg
 
 __all__ = ["InterpreterModule", "UnflattenedModule", "unflatten"]
@@ -117,6 +117,9 @@ class _Unflattening:
         self._add(result, "", graph, values, targets)
         graph.set_codegen(old._codegen)
         made: Any = UnflattenedModule(targets, graph, "UnflattenedModule")
+        # Modules that were called from above their parents stand in them all the same.
+        for name in sorted(self._modules, key=lambda name: name.count(".")):
+            install_at(made, name, self._modules[name])
         for path, tensor in self._program.tensors.items():
             install(made, path, tensor, path not in self._program.temporary)
         return made.train(self._program.training)

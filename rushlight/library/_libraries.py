@@ -9,7 +9,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rushlight.library._operator import Operator, operator_of, operators
+from rushlight.library._operator import (
+    Operator,
+    OperatorPacket,
+    operator_of,
+    operators,
+    packets,
+)
 from rushlight.library._schema import parse
 
 __all__ = ["Library", "add_operator", "define"]
@@ -46,6 +52,9 @@ def add_operator(qualname: str, schema: str, tags: Any = ()) -> Operator:
             f"custom_op: the name is {qualname!r}. It must be of the form namespace::name."
         )
     operators[qualname] = op = Operator(qualname, parse(schema))
+    packet, _, overload = qualname.partition(".")
+    if overload:
+        packets.setdefault(packet, OperatorPacket(packet))
     op.tags = [*tags] if isinstance(tags, (list, tuple)) else [] if tags is None else [tags]
     return op
 
@@ -61,8 +70,9 @@ def define(
     """Adds an operator by its schema.
 
     Args:
-        qualname: "namespace::name"; or a Library, and then schema begins with the name, and a
-            decorator is returned for the function whose ops the operator is made of.
+        qualname: "namespace::name", or "namespace::name.overload" for one of several; or a Library,
+            and then schema begins with the name, and a decorator is returned for the function whose
+            ops the operator is made of.
         schema: "(Tensor x, int n=2) -> Tensor".
         lib: what the operator leaves with.
         tags: torch.Tag or several, which its `tags` are.
@@ -223,6 +233,9 @@ class Library:
 def _forget(names: list[str], namespace: str | None) -> None:
     for name in names:
         operators.pop(name, None)
+        packet = name.partition(".")[0]
+        if packet in packets and not packets[packet].overloads():
+            del packets[packet]
     if namespace is not None:
         _defined_namespaces.discard(namespace)
 

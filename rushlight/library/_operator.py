@@ -21,17 +21,19 @@ from rushlight.library._schema import Schema
 from rushlight.utils import _python_dispatch
 from rushlight.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["Operator", "operator_of", "operators"]
+__all__ = ["Operator", "OperatorPacket", "found_operator", "operator_of", "operators", "packets"]
 
-# All operators by their qualified names.
+# All operators by their qualified names, "namespace::name" or "namespace::name.overload".
 operators: dict[str, Operator] = {}
+# What has the overloads of those whose overloads have names, by "namespace::name".
+packets: dict[str, OperatorPacket] = {}
 
 
 class Operator:
-    """What torch.ops.namespace.name is.
+    """What torch.ops.namespace.name is, or one of its overloads where they have names.
 
     Args:
-        qualname: "namespace::name".
+        qualname: "namespace::name", or "namespace::name.overload".
         schema: its signature.
 
     Attributes:
@@ -50,8 +52,9 @@ class Operator:
         self._qualname = qualname
         self._schema = replace(schema, name=qualname)
         self.namespace = namespace
-        self._overloadname = "default"
-        self.__name__ = self.__qualname__ = self._opname = name
+        self._opname, _, overload = name.partition(".")
+        self._overloadname = overload or "default"
+        self.__name__ = self.__qualname__ = name
         self.__module__ = f"rushlight.ops.{namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.fake: Callable[..., Any] | None = None
@@ -65,21 +68,21 @@ class Operator:
         self._function: type[Function] | None = None
 
     def name(self) -> str:
-        """Returns "namespace::name"."""
+        """Returns "namespace::name", or "namespace::name.overload"."""
         return self._qualname
 
     def overloads(self) -> list[str]:
-        """Returns the names of its overloads, of which it has one."""
+        """Returns the names of its overloads: it is one."""
         return [self._overloadname]
 
     @property
-    def overloadpacket(self) -> Operator:
-        """The operator itself: it has one overload."""
-        return self
+    def overloadpacket(self) -> Operator | OperatorPacket:
+        """What has the overloads; the operator itself, if they have no names."""
+        return found_operator(f"{self.namespace}::{self._opname}") or self
 
     @property
     def default(self) -> Operator:
-        """The operator itself: it has one overload."""
+        """The operator itself: it is one overload."""
         return self
 
     @property
@@ -318,6 +321,56 @@ class _Recorded(Function):
         return call.op.over_samples(info, dims, *args, **kwargs)
 
 
+class OperatorPacket:
+    """What torch.ops.namespace.name is where overloads have names.
+
+    A call takes the first overload whose schema fits the arguments.
+
+    Args:
+        qualname: "namespace::name".
+    """
+
+    def __init__(self, qualname: str) -> None:
+        self._qualname = qualname
+        namespace, self.__name__ = qualname.split("::")
+        self.__module__ = f"rushlight.ops.{namespace}"
+
+    def _all(self) -> dict[str, Operator]:
+        start = f"{self._qualname}."
+        family = (op for name, op in operators.items() if f"{name}.".startswith(start))
+        return {op._overloadname: op for op in family}
+
+    def overloads(self) -> list[str]:
+        """Returns the names of the overloads."""
+        return list(self._all())
+
+    def __getattr__(self, name: str) -> Operator:
+        overload = None if name.startswith("_") else self._all().get(name)
+        if overload is None:
+            raise AttributeError(f"{self._qualname} has no overload '{name}'")
+        return overload
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __str__(self) -> str:
+        return self._qualname.replace("::", ".")
+
+    def __reduce__(self) -> Any:
+        return found_operator, (self._qualname,)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        problems = []
+        for overload in self._all().values():
+            try:
+                overload._schema.bind(args, kwargs)
+            except RuntimeError as error:
+                problems.append(str(error))
+            else:
+                return overload(*args, **kwargs)
+        raise RuntimeError("\n".join([f"{self._qualname}: no overload fits.", *problems]))
+
+
 @contextmanager
 def _needs_by_argument(ctx: Any, call: _Call) -> Iterator[None]:
     """Lets ctx.needs_input_grad say of the arguments what it says of the leaves, after the call."""
@@ -330,6 +383,11 @@ def _needs_by_argument(ctx: Any, call: _Call) -> Iterator[None]:
         ctx.needs_input_grad = of_leaves
 
 
+def found_operator(qualname: str) -> Operator | OperatorPacket | None:
+    """Returns what torch.ops has by "namespace::name", None for nothing."""
+    return packets.get(qualname) or operators.get(qualname)
+
+
 def operator_of(op: Any) -> Operator:
     """Returns an operator from its name, its CustomOpDef or itself.
 
@@ -337,7 +395,10 @@ def operator_of(op: Any) -> Operator:
         RuntimeError: if there is none of the name.
     """
     op = getattr(op, "_opoverload", op)
+    if isinstance(op, OperatorPacket):
+        op = op._qualname
     if isinstance(op, str):
+        op = op.removesuffix(".default")
         if op not in operators:
             raise RuntimeError(f"operator {op} does not exist")
         return operators[op]

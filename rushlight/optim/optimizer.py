@@ -17,6 +17,7 @@ from typing import Any
 
 from rushlight import Tensor
 from rushlight.optim._helpers import *  # noqa: F403 - libraries import them from here
+from rushlight.profiler.profiler import shown_as
 from rushlight.utils._foreach_utils import Indices, TensorListList
 from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype as _grouped
 from rushlight.utils.hooks import RemovableHandle
@@ -57,11 +58,14 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._opt_called is False:
             self._opt_called = True
-        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        has_hooks = before or after or _global_optimizer_pre_hooks or _global_optimizer_post_hooks
         # Where a subclass's step calls its parent's, the hooks run around the outer one only.
-        if not has_hooks or type(self).step is not step_with_hooks:
+        if type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
+        return outer_step(self, *args, **kwargs)
+
+    @shown_as("Optimizer.step#{}.step")
+    def outer_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         args = (self, *args)
         for hook in (*_global_optimizer_pre_hooks.values(), *before.values()):
             changed = hook(self, args, kwargs)
@@ -180,6 +184,7 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
+    @shown_as("Optimizer.zero_grad#{}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters.
 

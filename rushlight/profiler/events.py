@@ -12,7 +12,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,7 +88,9 @@ class FunctionEvent(_Times):
         cpu_memory_usage: bytes allocated minus bytes freed, if they were noted.
         cpu_parent: the event that it ran in, or None.
         cpu_children: the events that ran in it.
-        flops: operations of a product or elementwise op, if they were asked for, else 0.
+        flops: operations of a product or elementwise op, if they were asked for, else 0; what it
+            is made of counts none.
+        is_user_annotation: whether it is a named range.
     """
 
     id: int
@@ -99,7 +101,7 @@ class FunctionEvent(_Times):
     input_shapes: list[list[int]]
     stack: list[str]
     cpu_memory_usage: int
-    flops: int
+    flops: int = 0
     cpu_parent: FunctionEvent | None = field(default=None, repr=False)
     cpu_children: list[FunctionEvent] = field(default_factory=list, repr=False)
     count: int = 1
@@ -108,6 +110,11 @@ class FunctionEvent(_Times):
     def key(self) -> str:
         """The name."""
         return self.name
+
+    @property
+    def is_user_annotation(self) -> bool:
+        """Whether it is a named range."""
+        return self.kind == "user"
 
     @property
     def cpu_time_total(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -138,6 +145,7 @@ class FunctionEventAvg(_Times):
     cpu_memory_usage: int = 0
     self_cpu_memory_usage: int = 0
     flops: int = 0
+    is_user_annotation: bool = False
 
     def add(self, event: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
         """Adds an event, or the sums of others; returns itself."""
@@ -149,16 +157,20 @@ class FunctionEventAvg(_Times):
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
         self.flops += event.flops
+        self.is_user_annotation = event.is_user_annotation
         return self
 
 
-def _has_namesake_around(event: FunctionEvent) -> bool:
+def _around(event: FunctionEvent) -> Iterator[FunctionEvent]:
+    """Yields what an event ran in, the innermost first."""
     parent = event.cpu_parent
     while parent is not None:
-        if parent.name == event.name:
-            return True
+        yield parent
         parent = parent.cpu_parent
-    return False
+
+
+def _has_namesake_around(event: FunctionEvent) -> bool:
+    return any(outer.name == event.name for outer in _around(event))
 
 
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}  # in microseconds, the longest first
@@ -435,10 +447,11 @@ def events_of(ranges: list[Range], with_flops: bool) -> EventList:
             input_shapes=[list(shape) for shape in shapes],
             stack=[site] if site else [],
             cpu_memory_usage=allocated,
-            flops=_flops(name, shapes) if with_flops and kind == "op" else 0,
         )
         if parent >= 0:
             event.cpu_parent = events[parent]
             events[parent].cpu_children.append(event)
+        if with_flops and kind == "op" and not any(outer.flops for outer in _around(event)):
+            event.flops = _flops(name, shapes)
         events.append(event)
     return EventList(events)

@@ -131,7 +131,7 @@ class record_function:
 
     Args:
         name: shown in tables and traces.
-        args: added to the name in brackets.
+        args: accepted as in PyTorch, where it is an input of the range; the name stays as it is.
 
     Example:
         >>> with torch.profiler.profile() as profile:
@@ -147,8 +147,7 @@ class record_function:
         self._ranges: list[tuple[int, int]] = []
 
     def __enter__(self) -> record_function:
-        name = self.name if self.args is None else f"{self.name} ({self.args})"
-        self._ranges.append(_C._begin_range(name))
+        self._ranges.append(_C._begin_range(self.name))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -182,6 +181,26 @@ class Recording:
         """Ends it and reads what was noted."""
         Recording.is_running = False
         self.events = events_of(_C._stop_profile(), self._with_flops)
+
+
+def shown_as(name: str) -> Callable[[F], F]:
+    """Returns a decorator of methods, whose calls get a name in the profile.
+
+    Args:
+        name: what is shown, with {} for the name of the object's class.
+    """
+
+    def decorate(method: F) -> F:
+        @functools.wraps(method)
+        def call(self: object, *args: Any, **kwargs: Any) -> Any:
+            if not Recording.is_running:
+                return method(self, *args, **kwargs)
+            with record_function(name.format(type(self).__name__)):
+                return method(self, *args, **kwargs)
+
+        return call  # pyright: ignore[reportReturnType]
+
+    return decorate
 
 
 class profile:

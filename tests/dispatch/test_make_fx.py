@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import rushlight as torch
+import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.fx.experimental.proxy_tensor import (
     disable_proxy_modes_tracing,
@@ -102,6 +103,105 @@ def test_decompositions() -> None:
     graph = make_fx(torch.tanh, table)(X)
     assert "aten.sigmoid.default" in targets(graph) and "aten.tanh.default" not in targets(graph)
     torch.testing.assert_close(graph(Y), Y.tanh())
+
+
+def test_a_decomposition_may_leave_a_call_as_it_is() -> None:
+    def scaled(x: torch.Tensor, y: torch.Tensor, *, alpha: Any = 1) -> Any:
+        return NotImplemented if alpha == 1 else x + alpha * y
+
+    graph = make_fx(
+        lambda x, y: torch.add(x, y) + torch.add(x, y, alpha=2), {aten.add.Tensor: scaled}
+    )
+    traced = graph(X, Y)
+    assert targets(traced) == ["aten.add.Tensor", "aten.mul.Tensor", *["aten.add.Tensor"] * 2]
+    torch.testing.assert_close(traced(Y, X), 2 * Y + 3 * X)
+
+
+STEPS = {
+    "rnn": (lambda x, w: torch.rnn_tanh_cell(x, x, w, w), "aten.tanh.default"),
+    "gru": (lambda x, w: torch.gru_cell(x, x, w.repeat(3, 1), w.repeat(3, 1)), "aten.tanh.default"),
+    "lstm": (
+        lambda x, w: torch.lstm_cell(x, (x, x), w.repeat(4, 1), w.repeat(4, 1))[0],
+        "aten.tanh.default",
+    ),
+    "grid_sample": (
+        lambda x, w: F.grid_sample(x[None, None], w[None, :, :2, None].mT, align_corners=False),
+        "aten.grid_sampler_2d.default",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["sin_", "square_", "log1p_", "mul_", "div_", "hypot_"])
+def test_gradients_of_writes_read_what_was_written_to(name: str) -> None:
+    def gradient(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x = x.detach().clone().requires_grad_()
+        z = x * 2
+        getattr(z, name)(*(y,) * (name in ("mul_", "div_", "hypot_")))
+        return torch.autograd.grad((z * z).sum(), x)[0]
+
+    graph = make_fx(gradient)(X + 1, X + 2)
+    torch.testing.assert_close(graph(X + 3, X + 5), gradient(X + 3, X + 5))
+    assert not list(graph.buffers())
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_step_is_missing(name: str) -> None:
+    function, step = STEPS[name]
+
+    def gradients(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
+        x, w = x.detach().clone().requires_grad_(), w.detach().clone().requires_grad_()
+        y = function(x, w)
+        return [y.detach(), *torch.autograd.grad(y.square().sum(), (x, w))]
+
+    torch.manual_seed(0)
+    graph = make_fx(gradients)(torch.randn(3, 3), torch.rand(3, 3))
+    x, w = torch.randn(3, 3), torch.rand(3, 3)
+    for found, expected in zip(graph(x, w), gradients(x, w), strict=True):
+        torch.testing.assert_close(found, expected)
+    assert not any(b.numel() for b in graph.buffers()) and step in targets(graph)
+
+
+def test_places_of_a_fixed_number_are_found_anew() -> None:
+    graph = make_fx(lambda x: torch.nonzero_static(x, size=2))(torch.tensor([0, 1, 1]))
+    assert graph(torch.tensor([1, 0, 1])).tolist() == [[0], [2]]
+
+
+INDEXED = {
+    "classes": lambda x, i: F.cross_entropy(x, i),
+    "smoothed classes": lambda x, i: F.cross_entropy(x, i, label_smoothing=0.1),
+    "classes of pictures": lambda x, i: F.nll_loss(x[None], i[None]),
+    "rows scaled down": lambda x, i: F.embedding(i, x, max_norm=0.5).sum(),
+    "products": lambda x, i: torch.ones(4).scatter_reduce(0, i, x[:, 0], "prod").sum(),
+    "largest": lambda x, i: torch.ones(4).scatter_reduce(0, i, x[:, 0], "amax").sum(),
+    "maxima of windows": lambda x, i: F.max_pool2d(x[None], 2).square().sum(),
+    "adaptive maxima": lambda x, i: F.adaptive_max_pool2d(x[None], 2).square().sum(),
+    "median": lambda x, i: x.median(1).values.square().sum(),
+    "LU": lambda x, i: torch.linalg.lu(x)[2].square().sum(),
+    "solution": lambda x, i: torch.linalg.solve(x, torch.ones(4)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_other_places_than_those_of_the_example(name: str) -> None:
+    def step(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        x = x.detach().clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(INDEXED[name](x * 1, i), x)
+        return gradient
+
+    torch.manual_seed(0)
+    first, low = torch.randn(4, 4), torch.tensor([0, 0, 1, 1])
+    graph = make_fx(step)(first, low)
+    for places in ([3, 2, 1, 0], [3, 3, 3, 3]):
+        x, i = torch.randn(4, 4), torch.tensor(places)
+        torch.testing.assert_close(graph(x, i), step(x, i))
+
+
+def test_places_that_are_not_there_are_refused() -> None:
+    graph = make_fx(F.cross_entropy)(X, torch.tensor([0, 1]))
+    with pytest.raises(
+        RuntimeError, match="integers from 1 to 3 were passed where -100 to 2 may be"
+    ):
+        graph(X, torch.tensor([1, 3]))
 
 
 def test_graphs_are_copied_and_pickled() -> None:

@@ -481,6 +481,23 @@ def test_what_the_core_trusts_is_called_as_it_was() -> None:
     assert not hasattr(torch.ops.rushlight, "nothing")
 
 
+def test_windows_at_given_places_have_gradients() -> None:
+    x = torch.arange(16.0).view(1, 1, 4, 4).requires_grad_()
+    with Log():
+        y = F.fractional_max_pool2d(x, 2, output_size=2)
+        z = F.max_unpool2d(y, torch.arange(4).view(1, 1, 2, 2), 2)
+    z.sum().backward()
+    assert x.grad.sum().item() == 4
+
+
+def test_sparse_layouts_have_gradients() -> None:
+    for layout in torch.sparse_coo, torch.sparse_csr:
+        x = (2 * torch.eye(3)).requires_grad_()
+        with Log():
+            torch.sparse.mm(x.to_sparse(layout=layout), X.T).sum().backward()
+        assert torch.equal(x.grad.to_dense(), torch.eye(3) * X.sum(0))
+
+
 def test_random_numbers_are_the_same() -> None:
     def draw() -> list[torch.Tensor]:
         torch.manual_seed(3)

@@ -195,7 +195,7 @@ def references(rank: int) -> None:
     raised(AttributeError, counter.rpc_sync().nothing)
     assert rpc.rpc_sync(third, read, (counter,)) == (10, third == other, other)
     assert rpc.rpc_sync(other, read, (counter,)) == (10, True, other)
-    own = rpc.RRef(Counter(7))
+    own = rpc.RRef[Counter](Counter(7))
     assert own.is_owner() and own.local_value() is own.to_here() and "OwnerRRef" in repr(own)
     assert rpc.rpc_sync(other, read, (own,)) == (7, False, me)
     assert own.rpc_sync().add() == 8 == own.local_value().count

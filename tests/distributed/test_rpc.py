@@ -124,6 +124,7 @@ def test_devices_are_noted() -> None:
     options.set_device_map("worker1", {0: 1})
     options.set_device_map("worker2", {0: 0})
     options.set_devices([0])
+    assert isinstance(options, rpc.RpcBackendOptions) and options.rpc_timeout == 60
     assert options.device_maps == {"worker1": {0: 1}, "worker2": {0: 0}} and options.devices == [0]
 
 
@@ -132,7 +133,7 @@ def test_arguments_of_init_rpc_are_checked() -> None:
     with pytest.raises(TypeError, match="must be a member of BackendType"):
         rpc.init_rpc("name", "tensorpipe")
     with pytest.raises(TypeError, match="not TensorPipeRpcBackendOptions"):
-        rpc.init_rpc("name", rpc_backend_options={})
+        rpc.init_rpc("name", rpc_backend_options=rpc.RpcBackendOptions(5.0, "file://meeting"))
     with pytest.raises(TypeError, match="It is a text"):
         rpc.init_rpc("")
     with pytest.raises(RuntimeError, match="Call torch.distributed.rpc.init_rpc first"):

@@ -45,7 +45,7 @@ def test_a_users_distribution():
     coin = Coin([0.25, 0.5])
     assert repr(coin) == "Coin(p: torch.Size([2]))"
     assert coin.expand((3, 2)).sample((4,)).shape == (4, 3, 2)
-    joint = D.Independent(coin, 1)
+    joint = D.Independent[Coin](coin, 1)
     assert joint.log_prob(torch.ones(2)).item() == pytest.approx(-2.0794415)
     with pytest.raises(ValueError, match="Coin: expected parameter p"):
         Coin([1.5])

@@ -98,11 +98,11 @@ def test_signature_says_what_inputs_mean(block: tuple[Block, ExportedProgram]) -
     assert signature.non_persistent_buffers == ("gone",)
     assert signature.user_inputs == ("x", "more_0", "named_0")
     assert [s.target for s in signature.input_specs if s.kind is InputKind.CONSTANT_TENSOR] == [
-        "_tensor_constant0"
+        "plain"
     ]
     assert None in signature.user_outputs and "\nNone: USER_OUTPUT" in str(signature)
     assert block[1].range_constraints == {"batch": BATCH}
-    assert set(block[1].constants) == {"gone", "_tensor_constant0"}
+    assert set(block[1].constants) == {"gone", "plain"}
 
 
 def test_graph_module_takes_parameters_before_inputs() -> None:
@@ -142,6 +142,35 @@ def test_recording_leaves_buffers_and_inputs_as_they_were() -> None:
         assert recorded.calls.item() == expected == recorded.norm.num_batches_tracked.item()
     module.norm.reset_running_stats()
     torch.testing.assert_close(recorded(x.clone()), module(x.clone()))
+
+
+def test_constants_are_where_modules_have_them() -> None:
+    class Inner(nn.Module):
+        def __init__(self, shared: Tensor) -> None:
+            super().__init__()
+            self.factor = torch.full((1,), 3.0)
+            self.shared = shared
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.factor + self.shared + torch.tensor([10.0])
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shared = torch.ones(1)
+            self.inner = Inner(self.shared)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x).mul_(self.shared)
+
+    program = exported(Outer(), torch.ones(1))
+    names = {"inner.factor", "shared", "_tensor_constant0"}
+    assert set(program.constants) == set(program.graph_signature.lifted_tensor_constants) == names
+    recorded = program.module()
+    assert recorded.inner.factor.item() == 3 and not recorded.state_dict()
+    assert [recorded(torch.ones(1)).item() for _ in range(2)] == [14, 14]
+    again = torch.export.unflatten(program)
+    assert again(torch.ones(1)).item() == 14 and again.inner.factor.item() == 3
 
 
 def test_constants_that_the_program_writes_to_start_anew() -> None:
@@ -341,6 +370,17 @@ def test_sizes_are_said_of_the_tensors_themselves() -> None:
     said[torch.zeros(4, 3)] = {0: BATCH}
     with pytest.raises(ValueError, match="1 of its tensors are not among"):
         said.dynamic_shapes(Total(), args, kwargs)
+
+
+def test_arguments_may_have_the_names_of_parts_of_others() -> None:
+    class Sum(nn.Module):
+        def forward(self, x: Any, x_0: Any, x_0_1: Any) -> Any:
+            return x[0] + 2 * x_0 + 3 * x_0_1
+
+    one = torch.ones(1)
+    program = export(Sum(), ([one], one, one))
+    assert program.graph_signature.user_inputs == ("x_0", "x_0_1", "x_0_1_1")
+    assert program.module()([one], 10 * one, 100 * one).tolist() == [321]
 
 
 def test_sizes_without_a_name_have_a_range() -> None:

@@ -123,6 +123,42 @@ def test_what_is_called_from_beside_is_inside_the_caller() -> None:
     assert list(again.state_dict()) == list(root.state_dict())
 
 
+def test_modules_may_be_called_from_above_their_parents() -> None:
+    class Scale(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 3
+
+    class Inner(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = Scale()
+
+        def forward(self, x: Any) -> Any:
+            return x + 1
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: Any) -> Any:
+            return self.inner.scale(x) + 2
+
+    class Root(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.outer = Outer()
+
+        def forward(self, x: Any) -> Any:
+            return self.outer.inner(self.outer(x))
+
+    again = unflatten(export(Root(), (torch.ones(1),)))
+    assert again(torch.ones(1)).tolist() == [6]
+    assert [path for path, _ in again.named_modules()] == [
+        "", "outer", "outer.inner", "outer.inner.scale",
+    ]  # fmt: skip
+
+
 def test_sizes_may_change_and_other_arguments_are_refused() -> None:
     batch = torch.export.Dim("batch", max=9)
     network = nn.Sequential(nn.Flatten(), nn.Linear(6, 2), nn.LazyBatchNorm1d()).eval()

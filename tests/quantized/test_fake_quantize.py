@@ -47,6 +47,12 @@ def test_zero_points_that_observers_compute_are_int32() -> None:
     assert (scale.tolist(), zero_point.tolist(), zero_point.dtype) == ([1.0], [3], torch.int32)
 
 
+def test_switches_have_the_dtypes_of_checkpoints() -> None:
+    dtypes = {torch.uint8: q.FakeQuantize(), torch.int64: q.FusedMovingAvgObsFakeQuantize()}
+    for dtype, module in dtypes.items():
+        assert module.fake_quant_enabled.dtype is module.observer_enabled.dtype is dtype
+
+
 def test_the_module_watches_until_it_is_told_not_to() -> None:
     module = q.FakeQuantize(quant_min=0, quant_max=255)
     module(torch.tensor([0.0, 2.55]))

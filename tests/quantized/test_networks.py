@@ -287,6 +287,18 @@ def test_cells_are_close_to_their_float_forms(kind: str) -> None:
             assert float((ours - wanted).abs().max()) < 0.05
 
 
+@pytest.mark.parametrize("cls", [nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_recurrent_layers_are_the_same_by_the_graph(cls: Any) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(5, 3, 4) if cls in (nn.LSTM, nn.GRU) else torch.randn(3, 4)
+    network = nn.Sequential(cls(4, 6)).eval()
+    mapping = q.QConfigMapping().set_global(q.default_dynamic_qconfig)
+    small = convert_fx(prepare_fx(network, mapping, (x,)))
+    assert type(small.get_submodule("0")) is getattr(torch.ao.nn.quantized.dynamic, cls.__name__)
+    for got, expected in zip(small(x), q.quantize_dynamic(network, {cls})(x), strict=True):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
 def test_states_of_recurrent_networks_are_checked() -> None:
     dynamic = torch.ao.nn.quantized.dynamic
     h, x = torch.zeros(1, 2, 3), torch.ones(5, 2, 4)
@@ -461,6 +473,38 @@ def test_functions_with_parameters_are_quantized_on_the_graph(is_qat: bool) -> N
     assert float((small(x) - prepared(x)).abs().max()) < 0.1
     assert not list(small.parameters())
     assert "kernel" in network.state_dict()
+
+
+def test_functions_without_a_scale_stay_as_they_are() -> None:
+    class Twice(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + x
+
+    mapping = q.QConfigMapping().set_global(q.float16_static_qconfig)
+    graph = convert_fx(prepare_fx(Twice().eval(), mapping, (torch.ones(2),)))
+    assert graph(torch.ones(2)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_training_is_prepared_in_both_modes(is_training: bool) -> None:
+    network = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU()).train(is_training)
+    x = torch.randn(4, 2, 6, 6)
+    prepared = prepare_qat_fx(network, q.get_default_qat_qconfig_mapping(), (x,))
+    assert type(prepared.get_submodule("0")) is torch.ao.nn.intrinsic.qat.ConvBnReLU2d
+    assert prepared.training is is_training and prepared(x).shape == (4, 3, 4, 4)
+
+
+def test_what_stays_as_it_is_may_be_said_in_a_dict() -> None:
+    network = nn.Sequential(nn.Sequential(nn.Linear(2, 2)), nn.Linear(2, 2)).eval()
+    custom: dict[str, Any] = {"non_traceable_module_name": ["0"], "preserved_attributes": ["note"]}
+    network.note = 3
+    prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (torch.ones(1, 2),), custom)
+    assert type(prepared.get_submodule("0")) is nn.Sequential and prepared.note == 3
+    with pytest.raises(ValueError, match="input_quantized_idxs has no effect here"):
+        prepare_fx(
+            network, q.get_default_qconfig_mapping(), (torch.ones(1, 2),),
+            {"input_quantized_idxs": [0]},
+        )  # fmt: skip
 
 
 def test_functions_are_quantized_as_their_types_say() -> None:

@@ -1,6 +1,7 @@
 // Owns the ops that sample images at the places of a grid, and those that make grids.
 #include "core/ops/grid_sample/grid_sample.h"
 
+#include "core/autograd/call_watch.h"
 #include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 #include "core/ops/same_device.h"
@@ -54,7 +55,9 @@ constexpr auto sample_grid =
 
 std::tuple<Tensor, Tensor> gradients(GridSampling how, const Tensor& g, const Tensor& input,
                                      const Tensor& grid, GradMask<2> mask) {
-  bool runs_kernel = !is_grad_enabled() && !g.is_hollow() && !input.is_hollow() &&
+  // Modes are shown the ops that the gradient is made of.
+  bool is_watched = call_watch.watchers & kWatchedByModes;
+  bool runs_kernel = !is_grad_enabled() && !is_watched && !g.is_hollow() && !input.is_hollow() &&
                      !grid.is_hollow() && !g.device().is_meta();
   auto backward = !runs_kernel           ? &grid_sample_backward_of_ops
                   : g.device().is_cuda() ? &grid_sample_backward_on_cuda

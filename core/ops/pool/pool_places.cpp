@@ -69,7 +69,7 @@ Args:
     kernel_size: sizes of the window.
     output_size: how many windows there are along each dim.)",
   .dtypes  = floating,
-  .seen    = Seen::whole,
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& samples, ShapeRef kernel_size,
                 ShapeRef output_size) {
@@ -104,7 +104,7 @@ OP(_max_unpool, "(Tensor input, Tensor indices, int[] output_size) -> Tensor", {
 
 The places count the pixels of a flattened image or volume, as max pooling returns them.)",
   .dtypes  = numeric,
-  .seen    = Seen::whole,
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& indices, ShapeRef output_size) {
     CHECK(indices.dtype() == DType::int64, "elements in indices should be type int64 but got: ",

@@ -1,5 +1,6 @@
 // Owns the op that runs one direction of one recurrent layer over all steps, with its gradient.
 // The ops that users see are in recurrent.cpp.
+#include "core/autograd/call_watch.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/op.h"
 #include "core/ops/recurrent/recurrent.h"
@@ -22,8 +23,9 @@ Cell cell_of(std::string_view name) {
 }
 
 // The kernel of the CPU takes row-major tensors. `state` is of the dtype that it computes in.
+// Modes are shown the ops of each step, which the kernel has none of.
 bool has_kernel(const Tensor& state) {
-  return state.device().is_cpu() &&
+  return state.device().is_cpu() && !(call_watch.watchers & kWatchedByModes) &&
          (state.dtype() == DType::float32 || state.dtype() == DType::float64);
 }
 Tensor prepared(const Tensor& t) { return t.defined() ? to_contiguous(t) : t; }

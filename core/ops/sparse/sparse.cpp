@@ -354,7 +354,7 @@ OP(_to_layout,
    "(Tensor input, int layout, int? sparse_dim=None, int[]? blocksize=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(The tensor in another layout, by its number; itself when it has that.)",
-  .seen    = Seen::whole,
+  .seen    = Seen::whole_unrecorded,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& input, int64_t layout, std::optional<int64_t> sparse_dim,

@@ -204,6 +204,8 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         **observer_kwargs: Any,
     ) -> None:
         super().__init__(observer, quant_min, quant_max, is_dynamic, **observer_kwargs)
+        for switch in ("fake_quant_enabled", "observer_enabled"):
+            self.register_buffer(switch, rl.tensor([1]))  # int64 in PyTorch's checkpoints
         self.is_symmetric_quant = is_symmetric(self.qscheme)
 
     def _choose(self) -> tuple[Tensor, Tensor]:

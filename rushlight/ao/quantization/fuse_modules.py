@@ -29,16 +29,14 @@ _CONVS: dict[Any, tuple[Any, Any, Any, Any]] = {
 }
 
 
-def _check_modes(is_qat: bool, *layers: nn.Module) -> None:
+def _check_modes(*layers: nn.Module) -> None:
     if len({layer.training for layer in layers}) > 1:
         raise AssertionError("Conv and BN both must be in the same mode (train or eval).")
-    if is_qat and not layers[0].training:
-        raise AssertionError("fuse_modules_qat needs a network in training: call train() before.")
 
 
 def fuse_conv_bn(is_qat: bool, conv: Any, bn: Any) -> Any:
     """Returns a convolution with a batch norm folded in, or, to train, both as one module."""
-    _check_modes(is_qat, conv, bn)
+    _check_modes(conv, bn)
     if not is_qat:
         return fuse_conv_bn_eval(conv, bn)
     if bn.num_features != conv.out_channels:
@@ -48,7 +46,7 @@ def fuse_conv_bn(is_qat: bool, conv: Any, bn: Any) -> Any:
 
 def fuse_conv_bn_relu(is_qat: bool, conv: Any, bn: Any, relu: Any) -> Any:
     """Returns a convolution with a batch norm folded in and a relu, or all three to train."""
-    _check_modes(is_qat, conv, bn, relu)
+    _check_modes(conv, bn, relu)
     if is_qat:
         return _CONVS[type(conv)][3](conv, bn, relu)
     return _CONVS[type(conv)][1](fuse_conv_bn_eval(conv, bn), relu)
@@ -56,13 +54,13 @@ def fuse_conv_bn_relu(is_qat: bool, conv: Any, bn: Any, relu: Any) -> Any:
 
 def fuse_linear_bn(is_qat: bool, linear: Any, bn: Any) -> Any:
     """Returns a linear layer with a batch norm folded in, or, to train, both as one module."""
-    _check_modes(is_qat, linear, bn)
+    _check_modes(linear, bn)
     return nni.LinearBn1d(linear, bn) if is_qat else fuse_linear_bn_eval(linear, bn)
 
 
 def fuse_convtranspose_bn(is_qat: bool, convt: Any, bn: Any) -> Any:
     """Returns a transposed convolution with a batch norm folded in."""
-    _check_modes(False, convt, bn)
+    _check_modes(convt, bn)
     if is_qat:
         raise NotImplementedError(
             "fuse_modules_qat: a transposed convolution and a batch norm are not trained as one "

@@ -60,6 +60,24 @@ class PrepareCustomConfig:
         self.preserved_attributes = attributes
         return self
 
+    @classmethod
+    def from_dict(cls, prepare_custom_config_dict: dict[str, Any]) -> PrepareCustomConfig:
+        """Returns one made from its older form, a dict of non_traceable_module_name and the like.
+
+        Raises:
+            ValueError: for a key that has no effect here.
+        """
+        given, custom = dict(prepare_custom_config_dict), cls()
+        custom.non_traceable_module_names = given.pop("non_traceable_module_name", [])
+        custom.non_traceable_module_classes = given.pop("non_traceable_module_class", [])
+        custom.preserved_attributes = given.pop("preserved_attributes", [])
+        if given:
+            raise ValueError(
+                f"PrepareCustomConfig: {', '.join(given)} has no effect here. Give "
+                "non_traceable_module_name, non_traceable_module_class or preserved_attributes."
+            )
+        return custom
+
 
 class _Tracer(fx.Tracer):
     def __init__(self, custom: PrepareCustomConfig) -> None:
@@ -79,7 +97,8 @@ class _Tracer(fx.Tracer):
 
 
 def _traced(model: nn.Module, custom: Any) -> fx.GraphModule:
-    custom = PrepareCustomConfig() if custom is None else custom
+    if not isinstance(custom, PrepareCustomConfig):
+        custom = PrepareCustomConfig.from_dict(custom or {})
     model = copy.deepcopy(model)
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -132,7 +151,7 @@ def prepare_fx(
         model: the network in evaluation; it must be possible to record it (torch.fx).
         qconfig_mapping: a QConfigMapping, or its older form, a dict.
         example_inputs: a tuple of inputs, which tell tensors from numbers in the graph.
-        prepare_custom_config: a PrepareCustomConfig.
+        prepare_custom_config: a PrepareCustomConfig, or its older form, a dict.
 
     Returns:
         A GraphModule; give it to convert_fx when it has seen examples.
@@ -161,10 +180,10 @@ def prepare_qat_fx(
     """Returns a network that rounds weights and results, to be trained.
 
     Args:
-        model: the network in training.
-        qconfig_mapping: get_default_qat_qconfig_mapping() for one.
+        model: the network.
+        qconfig_mapping: get_default_qat_qconfig_mapping() for one, or a dict.
         example_inputs: a tuple of inputs, which tell tensors from numbers in the graph.
-        prepare_custom_config: a PrepareCustomConfig.
+        prepare_custom_config: a PrepareCustomConfig, or its older form, a dict.
 
     Returns:
         A GraphModule; give it to convert_fx in evaluation when it is trained.
@@ -182,8 +201,6 @@ def _prepare(
             "prepare_fx: qconfig_mapping must be a QConfigMapping, but is "
             f"{type(mapping).__name__}."
         )
-    if is_qat and not model.training:
-        raise AssertionError("prepare_qat_fx only works for models in train mode")
     graph_module = _traced(model, custom)
     calls_to_layers(graph_module)
     fuse_graph(graph_module, is_qat)
@@ -206,31 +223,48 @@ def _prepare(
 
 def _kind_of(node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping, is_qat: bool) -> Any:
     """The node's kind and qconfig; None for one that stays as it is."""
-    if not node.meta.get("is_float", True) and not is_shared(node, root):
-        return None
     if is_relu(node, root) and (before := _sum_before(node)):
         return ("own", before.meta["quantization"][1])
+    if is_shared(node, root):
+        return ("shared", None)
     if node.op == "call_module":
-        layer = root.get_submodule(str(node.target))
-        first: Any = layer[0] if isinstance(layer, nn.Sequential) and len(layer) else layer
-        qconfig = mapping.find(str(node.target), node.meta.get("called", type(first)))
-        if qconfig is not None and type(layer) in DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS:
-            is_table = isinstance(first, nn.Embedding | nn.EmbeddingBag)
-            if is_table or getattr(qconfig.activation(), "is_dynamic", False):
-                layer.qconfig = first.qconfig = qconfig
-                return ("weight", qconfig)
-        is_trained = is_qat and type(layer) in DEFAULT_QAT_MODULE_MAPPINGS
-        is_known = is_trained or type(layer) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
-        if is_known and not is_shared(node, root):
-            if qconfig is None or isinstance(qconfig.activation(), PlaceholderObserver):
-                return None
-            layer.qconfig = first.qconfig = qconfig
-            return ("own", qconfig)
-    elif call_name(node) in OWN_CALLS:
-        qconfig = mapping.find("", node.target)
-        usable = qconfig is not None and not getattr(qconfig.activation(), "is_dynamic", False)
-        return ("own", qconfig) if usable and _has_tensors(node) else None
-    return ("shared", None) if is_shared(node, root) else None
+        return _kind_of_layer(node, root, mapping, is_qat)
+    is_float = node.meta.get("is_float", True)
+    if not is_float or call_name(node) not in OWN_CALLS or not _has_tensors(node):
+        return None
+    qconfig = mapping.find("", node.target)
+    return ("own", qconfig) if qconfig is not None and _has_scale(qconfig.activation()) else None
+
+
+def _kind_of_layer(
+    node: fx.Node, root: fx.GraphModule, mapping: QConfigMapping, is_qat: bool
+) -> Any:
+    layer = root.get_submodule(str(node.target))
+    first: Any = layer[0] if isinstance(layer, nn.Sequential) and len(layer) else layer
+    qconfig = mapping.find(str(node.target), node.meta.get("called", type(first)))
+    if qconfig is None:
+        return None
+    activation = qconfig.activation()
+    is_table = isinstance(first, nn.Embedding | nn.EmbeddingBag)
+    is_trained = is_qat and type(layer) in DEFAULT_QAT_MODULE_MAPPINGS
+    is_known = is_trained or type(layer) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
+    # Results of layers with quantized weights stay floats, and may be tuples of them.
+    if type(layer) in DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS and (
+        is_table or getattr(activation, "is_dynamic", False)
+    ):
+        kind = "weight"
+    elif is_known and node.meta.get("is_float", True) and _has_scale(activation):
+        kind = "own"
+    else:
+        return None
+    layer.qconfig = first.qconfig = qconfig
+    return (kind, qconfig)
+
+
+def _has_scale(activation: Any) -> bool:
+    """Whether an observer chooses the scale of results."""
+    is_dynamic = getattr(activation, "is_dynamic", False)
+    return not is_dynamic and not isinstance(activation, PlaceholderObserver)
 
 
 def _has_tensors(node: fx.Node) -> bool:

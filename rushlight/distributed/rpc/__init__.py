@@ -20,12 +20,17 @@ from rushlight.distributed.rpc.api import (
     rpc_sync,
     shutdown,
 )
-from rushlight.distributed.rpc.options import BackendType, TensorPipeRpcBackendOptions
+from rushlight.distributed.rpc.options import (
+    BackendType,
+    RpcBackendOptions,
+    TensorPipeRpcBackendOptions,
+)
 
 __all__ = [
     "BackendType",
     "PyRRef",
     "RRef",
+    "RpcBackendOptions",
     "TensorPipeRpcBackendOptions",
     "WorkerInfo",
     "functions",

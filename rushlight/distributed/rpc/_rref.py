@@ -11,7 +11,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rushlight import Tensor
 from rushlight.distributed import autograd
@@ -21,6 +21,7 @@ from rushlight.distributed.rpc._pickling import thread
 from rushlight.distributed.rpc.functions import async_execution
 from rushlight.futures import Future
 
+T = TypeVar("T")
 Id = tuple[int, int]  # the rank that made it, and a number
 
 __all__ = ["PyRRef", "RRef", "create_remote", "forget_values"]
@@ -145,7 +146,7 @@ def _backward(key: Id, context: int, retain_graph: bool) -> None:
         autograd.backward(context, [value], retain_graph)
 
 
-class RRef:
+class RRef(Generic[T]):
     """A reference to a value that stays in the process that has it, its owner.
 
     It can be sent in calls. The value lives until no process has a reference.
@@ -155,7 +156,7 @@ class RRef:
         type_hint: accepted for PyTorch's sake.
     """
 
-    def __init__(self, value: Any, type_hint: Any = None) -> None:
+    def __init__(self, value: T, type_hint: Any = None) -> None:
         key = _new_id()
         self._bind(key, agent().me, _new_id())
         _begin(key, self._reference)
@@ -195,7 +196,7 @@ class RRef:
         """Whether the owner is known to have the value, or to compute it."""
         return self.is_owner() or self._created is None or self._created.done()
 
-    def to_here(self, timeout: float = -1.0) -> Any:
+    def to_here(self, timeout: float = -1.0) -> T:
         """Waits for the value and returns a copy; in its owner, the value itself.
 
         Raises:
@@ -208,7 +209,7 @@ class RRef:
         self._created = None
         return value
 
-    def local_value(self) -> Any:
+    def local_value(self) -> T:
         """Waits for the value and returns it.
 
         Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-__all__ = ["BackendType", "TensorPipeRpcBackendOptions"]
+__all__ = ["BackendType", "RpcBackendOptions", "TensorPipeRpcBackendOptions"]
 
 
 class BackendType(Enum):
@@ -16,21 +16,31 @@ class BackendType(Enum):
 
 
 @dataclass
-class TensorPipeRpcBackendOptions:
+class RpcBackendOptions:
+    """What all settings for init_rpc have; TensorPipeRpcBackendOptions are those that it takes.
+
+    Args:
+        rpc_timeout: seconds that a call may take, 0 for no limit.
+        init_method: how the processes find each other, see init_process_group.
+    """
+
+    rpc_timeout: float = 60.0
+    init_method: str = "env://"
+
+
+@dataclass(kw_only=True)
+class TensorPipeRpcBackendOptions(RpcBackendOptions):
     """Settings of a process for init_rpc.
 
     Args:
         num_worker_threads: how many calls of others run at the same time.
-        rpc_timeout: seconds that a call may take, 0 for no limit.
-        init_method: how the processes find each other, see init_process_group.
+        rpc_timeout, init_method: see RpcBackendOptions.
         device_maps, devices: accepted for PyTorch's sake; tensors of a GPU arrive on the GPU of the
             same number.
         _transports, _channels: accepted for PyTorch's sake: names of ways between processes.
     """
 
     num_worker_threads: int = 16
-    rpc_timeout: float = 60.0
-    init_method: str = "env://"
     device_maps: Any = None
     devices: Any = None
     _transports: list[str] | None = None

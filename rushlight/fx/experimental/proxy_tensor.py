@@ -75,7 +75,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             return NotImplemented
         if func in self.table:
             with self:
-                return self.table[func](*args, **kwargs)
+                result = self.table[func](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         if func is rl.ops.aten._local_scalar_dense.default:
             raise RuntimeError(
                 "make_fx: the function asks for the number in a tensor, by item(), float(), an if "
@@ -172,7 +174,8 @@ def make_fx(
 
     Args:
         f: the function; its arguments may be nested, its tensors become the graph's inputs.
-        decomposition_table: functions to call in place of operators, by torch.ops.aten's names.
+        decomposition_table: functions to call in place of operators, by torch.ops.aten's names; one
+            that returns NotImplemented leaves the call as it is.
         tracing_mode: "real"; "fake" and "symbolic" do the same, with the sizes of the arguments.
         _allow_non_fake_inputs: has no effect, like the arguments after it.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import rushlight as rl
 from rushlight import _C, Generator
+from rushlight.profiler.profiler import shown_as
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data._utils.pin_memory import pin_memory
@@ -292,6 +293,7 @@ class _BaseDataLoaderIter:
     def __len__(self) -> int:
         return len(self._index_sampler)
 
+    @shown_as("enumerate(DataLoader)#{}.__next__")
     def __next__(self) -> Any:
         batch = self._next_data()
         self._num_yielded += 1
