@@ -300,13 +300,13 @@ def test_agents_tell_events_and_numbers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept()
-    configure(kept)
+    configure(kept, "torchelastic")
     monkeypatch.setattr(get_logging_handler("console"), "stream", sys.stderr)
     try:
         where = handler(dist.HashStore(), 1, 1)
         result = agent(where, fails_at_first, 1, processes=2, event_log_handler="console").run()
     finally:
-        configure(NullMetricHandler())
+        configure(NullMetricHandler(), "torchelastic")
     assert result is not None and kept.names["workers.trainer.run_success_with_retries"] == 1
     told = capsys.readouterr().err
     for name in ("START", "RENDEZVOUS", "SUCCEEDED"):
