@@ -239,7 +239,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(profiler, name)
     if name == "_profiler_enabled":
-        from rushlight.profiler.profiler import Recording
+        from rushlight import _named_ranges
 
-        return lambda: Recording.is_running
+        return lambda: _named_ranges.is_profiling
     raise AttributeError(f"module 'rushlight.autograd' has no attribute '{name}'")

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rushlight import Tensor
+from rushlight._named_ranges import shown_as
 from rushlight.optim._helpers import *  # noqa: F403 - libraries import them from here
-from rushlight.profiler.profiler import shown_as
 from rushlight.utils._foreach_utils import Indices, TensorListList
 from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype as _grouped
 from rushlight.utils.hooks import RemovableHandle

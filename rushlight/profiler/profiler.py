@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from rushlight import _C
+from rushlight import _C, _named_ranges
 from rushlight.profiler.events import EventList, events_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -165,8 +165,6 @@ class record_function:
 class Recording:
     """One stretch of profiling: starts, stops, and then holds the events."""
 
-    is_running = False  # whether any is
-
     def __init__(self, shapes: bool, memory: bool, stack: bool, flops: bool) -> None:
         self._notes = shapes or flops, memory, stack
         self._with_flops = flops
@@ -174,33 +172,13 @@ class Recording:
 
     def start(self) -> None:
         """Begins to note what this thread does."""
-        Recording.is_running = True
+        _named_ranges.is_profiling = True
         _C._start_profile(*self._notes)
 
     def stop(self) -> None:
         """Ends it and reads what was noted."""
-        Recording.is_running = False
+        _named_ranges.is_profiling = False
         self.events = events_of(_C._stop_profile(), self._with_flops)
-
-
-def shown_as(name: str) -> Callable[[F], F]:
-    """Returns a decorator of methods, whose calls get a name in the profile.
-
-    Args:
-        name: what is shown, with {} for the name of the object's class.
-    """
-
-    def decorate(method: F) -> F:
-        @functools.wraps(method)
-        def call(self: object, *args: Any, **kwargs: Any) -> Any:
-            if not Recording.is_running:
-                return method(self, *args, **kwargs)
-            with record_function(name.format(type(self).__name__)):
-                return method(self, *args, **kwargs)
-
-        return call  # pyright: ignore[reportReturnType]
-
-    return decorate
 
 
 class profile:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import rushlight as rl
 from rushlight import _C, Generator
-from rushlight.profiler.profiler import shown_as
+from rushlight._named_ranges import shown_as
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data._utils.pin_memory import pin_memory
