@@ -19,7 +19,7 @@ ISA_TABLES(CastLoops, cast_loops)
 
 namespace {
 
-constexpr int64_t kShortRow = 128;  // bytes of results: such rows cost less gathered than called
+constexpr int64_t kShortRow = 128;  // bytes of the widest operand: to gather such rows costs less
 constexpr int64_t kFilledRow = 64;  // rows that are worth filling a buffer for each
 constexpr int64_t kGrain = 32768;   // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
@@ -194,7 +194,9 @@ struct RowLoop {
 };
 
 RowLoop row_loop(const TilePlan& plan) {
-  if (plan.inner() * plan.result().item <= kShortRow) return {};
+  int64_t widest = 1;
+  for (const TileLane& lane : plan.lanes) widest = std::max(widest, lane.item);
+  if (plan.inner() * widest <= kShortRow) return {};
   int single = -1;
   for (int k = 0; k <= plan.operand_count; ++k) {
     const TileLane& lane = plan.lanes[k];
