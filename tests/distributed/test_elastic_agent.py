@@ -170,6 +170,24 @@ def test_a_machine_that_gives_no_sign_of_life_is_lost() -> None:
     other.shutdown()
 
 
+def test_a_handler_that_nobody_has_leaves_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    params = Parameters("c10d", f"localhost:{get_free_port()}", "job", 1, 1, keep_alive_interval=1)
+    on_file = Parameters("c10d", "", "job", 1, 1, store_type="file")
+    threads, files = set(threading.enumerate()), os.listdir("/proc/self/fd")
+    for given in params, params, on_file:  # the second one begins anew
+        where = get_rendezvous_handler(given)
+        assert where.next_rendezvous().rank == 0 and where.shutdown()
+        del where
+    where = get_rendezvous_handler(params)
+    where.next_rendezvous()
+    del where
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert len(os.listdir("/proc/self/fd")) == len(files) and not list(tmp_path.iterdir())
+
+
 def test_a_job_that_is_over_takes_nobody() -> None:
     store = dist.HashStore()
     first, late = handler(store, 1, 1), handler(store, 1, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import os
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -97,12 +98,18 @@ def create_backend(params: RendezvousParameters) -> tuple[C10dRendezvousBackend,
     """
     kind = str(params.get("store_type", "tcp")).strip().lower()
     if kind == "file":
-        store: Store = FileStore(params.endpoint or tempfile.mkstemp()[1])
+        store: Store = FileStore(params.endpoint) if params.endpoint else _own_file_store()
     elif kind == "tcp":
         store = _tcp_store(params)
     else:
         raise ValueError(f"c10d rendezvous: store_type {kind!r}. Give tcp or file.")
     return C10dRendezvousBackend(store, params.run_id), store
+
+
+def _own_file_store() -> FileStore:
+    handle, path = tempfile.mkstemp()
+    os.close(handle)
+    return FileStore(path, 1)  # which deletes the file: no other process knows of it
 
 
 def _tcp_store(params: RendezvousParameters) -> TCPStore:

@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -326,17 +327,16 @@ class DynamicRendezvousHandler(RendezvousHandler):
             time.sleep(_PAUSE)
             state = self._change(self._join)
         self._stops = threading.Event()
-        threading.Thread(target=self._keep_alive, args=(self._stops,), daemon=True).start()
+        threading.Thread(
+            target=_keep_alive,
+            args=(weakref.ref(self), self.settings.keep_alive_interval, self._stops),
+            daemon=True,
+        ).start()
         prefix = f"torch.rendezvous.{self.settings.run_id}.{state.round}"
         store = PrefixStore(prefix, self._store)
         rank = state.participants.index(self._node)
         info = RendezvousStoreInfo.build(rank, store, self._local_addr)
         return RendezvousInfo(store, rank, len(state.participants), info)
-
-    def _keep_alive(self, stops: threading.Event) -> None:
-        while not stops.wait(self.settings.keep_alive_interval.total_seconds()):
-            with contextlib.suppress(RendezvousError):  # the next one may come through
-                self._change(self._beat)
 
     def is_closed(self) -> bool:
         """Returns whether the job is over."""
@@ -366,6 +366,16 @@ class DynamicRendezvousHandler(RendezvousHandler):
         except RendezvousError:
             return False
         return True
+
+
+def _keep_alive(
+    find: Callable[[], DynamicRendezvousHandler | None], pause: timedelta, stops: threading.Event
+) -> None:
+    """Gives signs of life until a handler is told to stop, or nobody has it any more."""
+    while not stops.wait(pause.total_seconds()) and (handler := find()) is not None:
+        with contextlib.suppress(RendezvousError):  # the next one may come through
+            handler._change(handler._beat)
+        del handler
 
 
 def create_handler(
