@@ -70,7 +70,7 @@ class C10dRendezvousBackend(RendezvousBackend):
     def _call(self, operation: Callable[..., Any], *args: Any) -> Any:
         try:
             return operation(*args)
-        except (ValueError, RuntimeError, TimeoutError) as error:
+        except (ValueError, RuntimeError, OSError) as error:
             raise RendezvousConnectionError(
                 f"The connection to the C10d store has failed: {error}"
             ) from error
@@ -118,8 +118,10 @@ def _tcp_store(params: RendezvousParameters) -> TCPStore:
     if timeout is None or timeout <= 0:
         raise ValueError("The read timeout must be a positive integer.")
     is_host = params.get_as_bool("is_host")
-    # Of several launchers on the machine of the endpoint, the first has the store.
-    tries = [is_this_machine(host), False] if is_host is None else [is_host]
+    if is_host is not None:
+        tries = [is_host]
+    else:  # of several launchers on the machine of the endpoint, the first has the store
+        tries = [True, False] if is_this_machine(host) else [False]
     error: Exception | None = None
     for has_store in tries:
         try:

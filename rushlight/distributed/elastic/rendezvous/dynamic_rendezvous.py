@@ -78,7 +78,7 @@ class RendezvousTimeout:
         close, heartbeat: accepted for PyTorch's sake: the store's own timeout counts.
 
     Raises:
-        ValueError: if one is less than 0.
+        ValueError: if one is less than 0, or another than last_call is 0.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class RendezvousTimeout:
         close: timedelta | None = None,
         heartbeat: timedelta | None = None,
     ) -> None:
-        self.join = join or timedelta(seconds=600)
+        self.join = timedelta(seconds=600) if join is None else join
         self.last_call = timedelta(seconds=30) if last_call is None else last_call
-        self.close = close or timedelta(seconds=30)
-        self.heartbeat = heartbeat or timedelta(seconds=5)
+        self.close = timedelta(seconds=30) if close is None else close
+        self.heartbeat = timedelta(seconds=5) if heartbeat is None else heartbeat
         for name, value in vars(self).items():
-            if value < timedelta(0):
+            if value < timedelta(0) or (not value and name != "last_call"):
                 raise ValueError(f"The {name} timeout ({value}) must be positive.")
 
 
@@ -221,7 +221,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
                 RendezvousSettings; the interval in seconds.
 
         Raises:
-            ValueError: for wrong numbers of machines, or without a name.
+            ValueError: for wrong numbers, or without a name.
 
         Example:
             >>> from rushlight.distributed.elastic.rendezvous.c10d_rendezvous_backend import (
@@ -245,6 +245,11 @@ class DynamicRendezvousHandler(RendezvousHandler):
             raise ValueError(
                 f"DynamicRendezvousHandler: {min_nodes} to {max_nodes} nodes. There is at least "
                 "one, and max_nodes is not less than min_nodes."
+            )
+        if keep_alive_interval <= 0 or keep_alive_max_attempt <= 0:
+            raise ValueError(
+                f"DynamicRendezvousHandler: keep_alive_interval {keep_alive_interval}, "
+                f"keep_alive_max_attempt {keep_alive_max_attempt}. Give numbers greater than 0."
             )
         settings = RendezvousSettings(
             run_id,
@@ -402,6 +407,6 @@ def create_handler(
         params.max_nodes,
         params.local_addr,
         RendezvousTimeout(*map(seconds, ("join", "last_call", "close", "heartbeat"))),
-        params.get_as_int("keep_alive_interval", 5) or 5,
-        params.get_as_int("keep_alive_max_attempt", 3) or 3,
+        params.get_as_int("keep_alive_interval", 5) or 0,
+        params.get_as_int("keep_alive_max_attempt", 3) or 0,
     )
