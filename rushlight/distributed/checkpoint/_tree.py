@@ -1,7 +1,7 @@
 """State dicts as flat tables and back: the keys of leaves, and which values a checkpoint takes.
 
-A leaf is a tensor or a value without tensors in it; its key joins the names on the way to it with
-dots, as in "model.layers.0.weight".
+A leaf is a tensor, a tuple, or a value without tensors in it; its key joins the names on the way to
+it with dots, as in "model.layers.0.weight".
 """
 
 from __future__ import annotations
