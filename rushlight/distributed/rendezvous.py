@@ -22,6 +22,7 @@ Handler = Callable[..., Iterator[tuple[Store, int, int]]]
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
 _handlers: dict[str, Handler] = {}
+_servers: dict[int, Any] = {}  # those of this process, by port
 
 
 def register_rendezvous_handler(scheme: str, handler: Handler) -> None:
@@ -117,7 +118,7 @@ def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> 
     of_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     has_store = rank == 0 and not of_launcher
     use_libuv = query.get("use_libuv", os.environ.get("USE_LIBUV", "1")) == "1"
-    store: Store = TCPStore(
+    store: Any = TCPStore(
         host,
         port,
         size,
@@ -127,6 +128,8 @@ def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> 
         multi_tenant=True,
         use_libuv=use_libuv,
     )
+    if has_store:
+        _servers[store.port] = store._server  # others may ask when rank 0 has left its groups
     if of_launcher:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         store = PrefixStore(f"attempt {attempt}", store)

@@ -40,8 +40,8 @@ class TCPStore(Store):
         is_master: whether this process has the table.
         timeout: how long operations wait, and connecting.
         wait_for_workers: whether to wait until all world_size processes are here.
-        multi_tenant: whether stores of this process with the same port share a server, which then
-            stays as long as the process does.
+        multi_tenant: whether stores of this process with the same port share a server, which stays
+            as long as one of them.
         master_listen_fd: a socket that listens already, for the master.
         use_libuv: kept as libuvBackend; it chooses between PyTorch's two servers.
 
@@ -77,11 +77,10 @@ class TCPStore(Store):
         self._host = host_name
         self._connections = threading.local()
         self._is_master = is_master
+        self._server: _Server | None = None
         if is_master and not _is_of_launcher(port):
-            server = _Server.started(port, multi_tenant, master_listen_fd)
-            port = server.port
-            if not multi_tenant:
-                weakref.finalize(self, server.stop).atexit = False
+            self._server = _Server.started(port, multi_tenant, master_listen_fd)
+            port = self._server.port
         self._port = port
         self._connection()
         if wait_for_workers and world_size and world_size > 0:
@@ -215,69 +214,75 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 class _Server:
-    """The table, and the threads that answer for it."""
+    """The table, and the threads that answer for it, while stores hold it."""
 
-    _shared: ClassVar[dict[int, _Server]] = {}  # by port
+    _shared: ClassVar[weakref.WeakValueDictionary[int, _Server]] = weakref.WeakValueDictionary()
 
     def __init__(self, port: int, listen_fd: int | None) -> None:
-        self._table = HashStore()
         try:
             if listen_fd is not None:
-                self._listener = socket.socket(fileno=listen_fd)
-                self._listener.listen(_BACKLOG)
+                listener = socket.socket(fileno=listen_fd)
+                listener.listen(_BACKLOG)
             else:
-                self._listener = _listening(port)
+                listener = _listening(port)
         except OSError as error:
             raise DistNetworkError(
                 f"TCPStore: port {port} cannot be opened: {error}. Another program may use it: "
                 "take another port, or 0 for a free one."
             ) from None
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, name="TCPStore", daemon=True).start()
+        self.port: int = listener.getsockname()[1]
+        weakref.finalize(self, _stop, listener, os.getpid()).atexit = False
+        threading.Thread(target=_accept, args=(listener,), name="TCPStore", daemon=True).start()
 
     @classmethod
     def started(cls, port: int, multi_tenant: bool, listen_fd: int | None) -> _Server:
         """A server on a port; the one that runs there already, if it may be shared."""
-        if multi_tenant and port in cls._shared:
-            return cls._shared[port]
-        server = cls(port, listen_fd)
-        if multi_tenant:
-            cls._shared[server.port] = server
+        server = cls._shared.get(port) if multi_tenant else None
+        if server is None:
+            server = cls(port, listen_fd)
+            if multi_tenant:
+                cls._shared[server.port] = server
         return server
 
-    def stop(self) -> None:
-        """Takes no more connections; those that exist go on."""
+
+def _stop(listener: socket.socket, pid: int) -> None:
+    """Takes no more connections; those that exist go on, and all if a forked child drops it."""
+    if os.getpid() == pid:
         with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone does not wake its thread
-        self._listener.close()
+            listener.shutdown(socket.SHUT_RDWR)  # closing alone does not wake its thread
+    listener.close()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            try:
-                while True:
-                    answer = self._answer(unpack(_receive(connection)))
-                    connection.sendall(SIZE.pack(len(answer)) + answer)
-            except (OSError, EOFError, ValueError, TypeError, KeyError, struct.error):
-                return  # it was closed, or is no client of ours
-
-    def _answer(self, request: list[bytes]) -> bytes:
-        name, seconds, *args = request
-        timeout = timedelta(seconds=float(seconds))
+def _accept(listener: socket.socket) -> None:
+    table = HashStore()
+    while True:
         try:
-            return _DONE + self._table._call(name.decode(), *args, timeout=timeout)
-        except LateError:
-            return _LATE
-        except DistStoreError as error:
-            return _FAILED + str(error).encode()
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=_serve, args=(connection, table), daemon=True).start()
+
+
+def _serve(connection: socket.socket, table: HashStore) -> None:
+    with connection:
+        try:
+            while True:
+                answer = _answer(table, unpack(_receive(connection)))
+                connection.sendall(SIZE.pack(len(answer)) + answer)
+        except (OSError, EOFError, ValueError, TypeError, KeyError, struct.error):
+            return  # it was closed, or is no client of ours
+
+
+def _answer(table: HashStore, request: list[bytes]) -> bytes:
+    name, seconds, *args = request
+    timeout = timedelta(seconds=float(seconds))
+    try:
+        return _DONE + table._call(name.decode(), *args, timeout=timeout)
+    except LateError:
+        return _LATE
+    except DistStoreError as error:
+        return _FAILED + str(error).encode()
 
 
 def _listening(port: int) -> socket.socket:

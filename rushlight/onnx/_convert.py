@@ -17,14 +17,12 @@ from rushlight import Tensor
 from rushlight.export._program import Program
 from rushlight.fx.node import Node, map_arg
 from rushlight.onnx._builder import Builder, Value
-from rushlight.onnx._custom import GraphContext, arguments, symbolic_of
+from rushlight.onnx._custom import ALIASES, GraphContext, arguments, symbolic_of
 from rushlight.onnx._ops import TABLE
 from rushlight.onnx._ops._index import getitem
 from rushlight.onnx.errors import UnsupportedOperatorError
 
 __all__ = ["Converter"]
-
-_ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 
 
 class Converter:
@@ -188,7 +186,7 @@ class Converter:
             made = symbolic(GraphContext(self.builder), *arguments(node.target, args, kwargs))
             return self._as_noted(node, made)
         converter = self._converter(node)
-        kwargs = {_ALIASES.get(key, key): value for key, value in kwargs.items()}
+        kwargs = {ALIASES.get(key, key): value for key, value in kwargs.items()}
         if kwargs.pop("out", None) is not None:
             self.builder.refuse("out= has no ONNX form")
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight as rl
@@ -13,12 +14,15 @@ from rushlight.onnx._builder import Builder, Value, tensor_proto
 from rushlight.onnx.errors import OnnxExporterError
 
 __all__ = [
+    "ALIASES",
     "GraphContext",
     "arguments",
     "register_custom_op_symbolic",
     "symbolic_of",
     "unregister_custom_op_symbolic",
 ]
+
+ALIASES = {"axis": "dim", "keepdims": "keepdim"}  # of arguments
 
 # By the name of the op and the first version of ONNX's operators that it is for.
 _registered: dict[str, dict[int, Callable[..., Any]]] = {}
@@ -77,10 +81,21 @@ def symbolic_of(target: Any, name: str, opset: int) -> Callable[..., Any] | None
 
 
 def arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The arguments of a call in the order of the signature; of an operator the defaults, too."""
-    if not isinstance(target, Operator):  # those of aten know no inplace
-        return [*args, *(value for name, value in kwargs.items() if name != "inplace")]
-    parameters = target._schema.parameters
+    """The arguments of a call in the order of the signature.
+
+    All of an operator's; of an op of aten those up to the last one given, inplace left out.
+    """
+    if isinstance(target, Operator):
+        parameters: Sequence[Any] = target._schema.parameters
+    else:
+        named = {ALIASES.get(name, name): value for name, value in kwargs.items()}
+        kwargs = {name: value for name, value in named.items() if name != "inplace"}
+        try:
+            parameters = list(inspect.signature(target).parameters.values())
+        except ValueError:  # it has several forms
+            return [*args, *kwargs.values()]
+        last = [place for place, p in enumerate(parameters) if p.name in kwargs]
+        parameters = parameters[: last[-1] + 1 if last else len(args)]
     given = {p.name: value for p, value in zip(parameters, args, strict=False)} | kwargs
     return [given.get(p.name, p.default) for p in parameters]
 

@@ -240,14 +240,16 @@ error("rekey both", lambda: FSDP.rekey_optim_state_dict(
 
 # A checkpoint of PyTorch's, which both read.
 state = {"model": sharded(Net()).state_dict(), "rest": {"step": 3, "betas": (0.9, 0.99)},
-         "list": [torch.ones(2), {"x": torch.zeros(3, dtype=torch.int64)}]}
+         "list": [torch.ones(2), {"x": torch.zeros(3, dtype=torch.int64)}],
+         "pair": (torch.ones(2), 2)}
 if framework == "torch":
     trained = sharded(Net())
     train("saved", trained)
     state["model"] = trained.state_dict()
     dcp.save(state, checkpoint_id=path)
 state = {"model": sharded(Net()).state_dict(), "rest": {"step": 0, "betas": None},
-         "list": [torch.zeros(2), {"x": torch.ones(3, dtype=torch.int64)}]}
+         "list": [torch.zeros(2), {"x": torch.ones(3, dtype=torch.int64)}],
+         "pair": (torch.zeros(2), 0)}
 dcp.load(state, checkpoint_id=path)
 results["loaded"] = tree(state)
 if dist.get_rank() == 0:  # all of it as one file, nested as it was saved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -219,11 +220,23 @@ def optimizers_are_read_as_the_model_lies(folder: str) -> None:
     assert torch.equal(read["exp_avg"].full_tensor(), moment)
 
 
+class Unsendable(dcp.DefaultSavePlanner):
+    def create_local_plan(self) -> dcp.SavePlan:
+        plan = super().create_local_plan()
+        return replace(plan, storage_data=lambda: None) if dist.get_rank() == 1 else plan
+
+
 def mistakes_are_told_on_all_ranks(folder: str) -> None:
     with pytest.raises(dcp.CheckpointException, match="rank 0: TypeError: save: bad is <object"):
         dcp.save({"bad": object()}, checkpoint_id=f"{folder}/bad")
     with pytest.raises(dcp.CheckpointException, match="rank 0: ValueError: save: x is .* of shape"):
         dcp.save({"x": torch.ones(dist.get_rank() + 1)}, checkpoint_id=f"{folder}/bad")
+    mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
+    held = {"held": (distribute_tensor(torch.ones(4), mesh, [Shard(0)]),)}
+    with pytest.raises(dcp.CheckpointException, match="held has a DTensor in a value"):
+        dcp.save(held, checkpoint_id=f"{folder}/bad")
+    with pytest.raises(dcp.CheckpointException, match=r"save: rank 1: \w+: .*<lambda>"):
+        dcp.save({"x": torch.ones(2)}, checkpoint_id=f"{folder}/bad", planner=Unsendable())
     listed: Any = [torch.ones(2)]
     with pytest.raises(dcp.CheckpointException, match="rank 1: TypeError: save: .* is a list"):
         dcp.save(listed, checkpoint_id=f"{folder}/bad")

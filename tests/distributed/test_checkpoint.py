@@ -155,17 +155,11 @@ def test_what_cannot_be_saved_is_told(tmp_path: Path, state: Any, message: str) 
     [
         ({"x": torch.ones(3)}, "Size mismatch between saved"),
         ({"x": torch.ones(2, device="meta")}, "x is on meta"),
-        ({"t": (torch.ones(2),)}, None),
-        ({"y": (0, {"a": 0})}, "y.0 is in a tuple"),
+        ({"y": (0, {"a": 0})}, "Missing key in checkpoint state_dict: y"),
     ],
 )
-def test_what_cannot_be_filled_is_told(tmp_path: Path, state: Any, message: str | None) -> None:
-    saved = {"x": torch.ones(2), "t": (torch.zeros(2),), "y": [1, {"a": 2}]}
-    dcp.save(saved, checkpoint_id=tmp_path)
-    if message is None:
-        dcp.load(state, checkpoint_id=tmp_path)
-        assert state["t"][0].tolist() == [0.0, 0.0]
-        return
+def test_what_cannot_be_filled_is_told(tmp_path: Path, state: Any, message: str) -> None:
+    dcp.save({"x": torch.ones(2), "y": [1, {"a": 2}]}, checkpoint_id=tmp_path)
     with pytest.raises(dcp.CheckpointException, match=message):
         dcp.load(state, checkpoint_id=tmp_path)
 
@@ -199,6 +193,7 @@ def part(content: dict[str, Any]) -> dict[str, Any]:
         damage(lambda c: c["tensors"]["x"].update(parts=[])),
         damage(lambda c: part(c).update(file="../metadata.json")),
         damage(lambda c: part(c).update(offsets=[1])),
+        damage(lambda c: c["tensors"]["x"].update(parts=2 * [part(c) | {"shape": [2]}])),
         damage(lambda c: part(c).update(offsets=[-1])),
         damage(lambda c: part(c).update(shape=[2**62])),
         damage(lambda c: part(c).update(shape=[])),

@@ -18,6 +18,7 @@ def state() -> dict[str, Any]:
     return {
         "model": {"layer.weight": torch.arange(6.0).view(2, 3), "layer.bias": torch.ones(3)},
         "list": [{"lr": 0.1}, torch.tensor(3), [torch.zeros(2), "text"]],
+        "pair": (torch.ones(2), [torch.zeros(1)]),
         "step": 7,
     }
 
@@ -28,7 +29,7 @@ def assert_same(a: Any, b: Any) -> None:
         assert a.keys() == b.keys()
         for key in a:
             assert_same(a[key], b[key])
-    elif isinstance(a, list):
+    elif isinstance(a, list | tuple):
         assert len(a) == len(b)
         for x, y in zip(a, b, strict=True):
             assert_same(x, y)

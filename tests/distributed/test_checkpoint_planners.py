@@ -240,8 +240,11 @@ def test_plans_of_several_ranks_become_one() -> None:
     assert data is not None
     half = replace(data, size=torch.Size([4]))
     short = dcp.SavePlan([replace(item, tensor_data=half)])
-    with pytest.raises(ValueError, match="parts of n have 2 elements, but its shape is .4,"):
+    with pytest.raises(ValueError, match="parts of n overlap, or are not all of its shape .4,"):
         planner.create_global_plan([short])
+    first = replace(short.items[0], index=MetadataIndex("n", (1,)))
+    with pytest.raises(ValueError, match="parts of n overlap"):  # 4 elements, the first two twice
+        planner.create_global_plan([dcp.SavePlan([*short.items, first])])
     assert create_default_global_save_plan([other], False)[0] == [other]
 
 

@@ -21,6 +21,7 @@ from rushlight.distributed.elastic.agent.server.local_elastic_agent import Local
 from rushlight.distributed.elastic.events import get_logging_handler
 from rushlight.distributed.elastic.metrics import MetricHandler, NullMetricHandler, configure
 from rushlight.distributed.elastic.multiprocessing import DefaultLogsSpecs
+from rushlight.distributed.elastic.rendezvous import c10d_rendezvous_backend
 from rushlight.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
 from rushlight.distributed.elastic.rendezvous.dynamic_rendezvous import (
     DynamicRendezvousHandler,
@@ -170,6 +171,24 @@ def test_a_machine_that_gives_no_sign_of_life_is_lost() -> None:
     other.shutdown()
 
 
+def test_a_handler_that_nobody_has_leaves_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    params = Parameters("c10d", f"localhost:{get_free_port()}", "job", 1, 1, keep_alive_interval=1)
+    on_file = Parameters("c10d", "", "job", 1, 1, store_type="file")
+    threads, files = set(threading.enumerate()), os.listdir("/proc/self/fd")
+    for given in params, params, on_file:  # the second one begins anew
+        where = get_rendezvous_handler(given)
+        assert where.next_rendezvous().rank == 0 and where.shutdown()
+        del where
+    where = get_rendezvous_handler(params)
+    where.next_rendezvous()
+    del where
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert len(os.listdir("/proc/self/fd")) == len(files) and not list(tmp_path.iterdir())
+
+
 def test_a_job_that_is_over_takes_nobody() -> None:
     store = dist.HashStore()
     first, late = handler(store, 1, 1), handler(store, 1, 1)
@@ -194,6 +213,24 @@ def test_a_state_that_is_none_is_told() -> None:
     with pytest.raises(rdzv.RendezvousStateError, match="is no state"):
         where.next_rendezvous()
     assert not where.shutdown()
+
+
+def test_a_store_that_is_not_reached_is_told(tmp_path: Path, monkeypatch: Any) -> None:
+    on_file = Parameters("c10d", str(tmp_path / "no" / "file"), "job", 1, 1, store_type="file")
+    with pytest.raises(rdzv.RendezvousConnectionError, match="No such file"):
+        get_rendezvous_handler(on_file)
+    tries: list[bool] = []
+
+    def refuse(*_: Any, is_master: bool, **options: Any) -> Any:
+        tries.append(is_master)
+        raise dist.DistNetworkError("nobody there")
+
+    monkeypatch.setattr(c10d_rendezvous_backend, "TCPStore", refuse)
+    for host, expected in ("localhost", [True, False]), ("192.0.2.1", [False]):
+        with pytest.raises(rdzv.RendezvousConnectionError, match="nobody there"):
+            get_rendezvous_handler(Parameters("c10d", f"{host}:1", "job", 1, 1))
+        assert tries == expected
+        tries.clear()
 
 
 def test_backends_are_registered(tmp_path: Path) -> None:
@@ -232,6 +269,9 @@ def test_backends_are_registered(tmp_path: Path) -> None:
         ("c10d", "localhost", {"is_host": "maybe"}, "valid boolean value: 'maybe'"),
         ("c10d", "localhost", {"read_timeout": "long"}, "valid integer value: 'long'"),
         ("c10d", "localhost:many", {}, "between 0 and 65535"),
+        ("c10d", "localhost:0", {"join_timeout": 0}, "join timeout .0:00:00. must be positive"),
+        ("c10d", "localhost:0", {"keep_alive_interval": 0}, "keep_alive_interval 0"),
+        ("c10d", "localhost:0", {"keep_alive_max_attempt": 0}, "keep_alive_max_attempt 0"),
     ],
 )
 def test_wrong_parameters(backend: str, endpoint: str, config: Any, message: str) -> None:

@@ -229,6 +229,22 @@ def test_a_server_is_waited_for_and_its_loss_told() -> None:
     assert again.get("key") == b"value"
 
 
+def test_a_shared_server_goes_with_the_last_of_its_stores() -> None:
+    one = dist.TCPStore("127.0.0.1", 0, is_master=True, multi_tenant=True)
+    port = one.port
+    other = dist.TCPStore("127.0.0.1", port, is_master=True, multi_tenant=True)
+    del one
+    child = os.fork()
+    if child == 0:
+        del other
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert dist.TCPStore("127.0.0.1", port).add("key", 1) == 1
+    del other
+    anew = dist.TCPStore("127.0.0.1", port, is_master=True, multi_tenant=True)
+    assert anew.add("key", 1) == 1
+
+
 def test_a_forked_child_asks_for_itself() -> None:
     store = dist.TCPStore("127.0.0.1", 0, is_master=True)
     child = os.fork()

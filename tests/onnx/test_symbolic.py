@@ -121,6 +121,25 @@ def test_ops_get_other_nodes_from_a_version_on(registered: Any) -> None:
     torch.onnx.unregister_custom_op_symbolic("::none", 21)
 
 
+def test_arguments_by_name_come_in_order(registered: Any) -> None:
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return nn.functional.leaky_relu(
+                x.clamp(max=0.5).mean(keepdim=True, axis=1), inplace=True
+            )
+
+    told: list[Any] = []
+
+    def same(g: Any, x: Any, *more: Any) -> Any:
+        told.append(more)
+        return g.op("Identity", x)
+
+    for name in "aten::clamp", "aten::mean", "aten::leaky_relu":
+        registered(name, same)
+    exported(Net())
+    assert told == [(None, 0.5), (1, True), ()]
+
+
 def test_mistakes_are_told(registered: Any) -> None:
     with pytest.raises(OnnxExporterError, match="must match the format domain::name"):
         torch.onnx.register_custom_op_symbolic("no name", symbolic, 18)

@@ -15,7 +15,7 @@ def flatten_state_dict(
     """Returns the tensors and values of a state dict by key, and the path to each.
 
     Args:
-        state_dict: nested dicts, lists and tuples; lists of plain values stay values.
+        state_dict: nested dicts and lists; tuples, and lists of plain values, stay values.
 
     Raises:
         ValueError: if two have the same key.

@@ -1,7 +1,7 @@
 """State dicts as flat tables and back: the keys of leaves, and which values a checkpoint takes.
 
-A leaf is a tensor or a value without tensors in it; its key joins the names on the way to it with
-dots, as in "model.layers.0.weight".
+A leaf is a tensor, a tuple, or a value without tensors in it; its key joins the names on the way to
+it with dots, as in "model.layers.0.weight".
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight import Tensor
 from rushlight._checkpoint import plain_data
+from rushlight.distributed.tensor import DTensor
 
 __all__ = ["Placeholder", "check_plain", "leaves", "nested", "replace_leaf"]
 
@@ -20,14 +21,14 @@ class Placeholder:
 
 
 def leaves(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, Any]]:
-    """Returns the path and value of each leaf; lists of plain values are leaves.
+    """Returns the path and value of each leaf; tuples and lists of plain values are leaves.
 
     A path has a text for each key of a dict, and a number for each place in a list.
     """
     if isinstance(tree, dict):
         for name, value in tree.items():
             yield from leaves(value, (*path, str(name)))
-    elif isinstance(tree, list | tuple) and any(map(_is_nested, tree)):
+    elif isinstance(tree, list) and any(map(_is_nested, tree)):
         for place, value in enumerate(tree):
             yield from leaves(value, (*path, place))
     else:
@@ -35,7 +36,7 @@ def leaves(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, A
 
 
 def _is_nested(value: Any) -> bool:
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return any(map(_is_nested, value))
     return isinstance(value, dict | Tensor | Placeholder)
 
@@ -78,18 +79,10 @@ def _grown(tree: Any) -> Any:
 
 
 def replace_leaf(tree: Any, path: tuple[str | int, ...], value: Any) -> None:
-    """Puts another value where a path leads.
-
-    Raises:
-        TypeError: if it leads into a tuple.
-    """
+    """Puts another value where a path leads."""
     *way, last = path
     for step in way:
         tree = tree[_key(tree, step)]
-    if isinstance(tree, tuple):
-        raise TypeError(
-            f"load: {'.'.join(map(str, path))} is in a tuple, which cannot be changed. Use a list."
-        )
     tree[_key(tree, last)] = value
 
 
@@ -108,10 +101,16 @@ def check_plain(value: Any, key: str) -> None:
         key: where it stands, for errors.
 
     Raises:
-        TypeError: for anything else, which load would not make again.
+        TypeError: for a DTensor, of which one rank's part would be saved, and for anything else,
+            which load would not make again.
     """
 
     def refused(value: Any) -> None:
+        if isinstance(value, DTensor):
+            raise TypeError(
+                f"save: {key} has a DTensor in a value that is saved whole. Put it into dicts and "
+                "lists alone, and let the planner flatten them."
+            )
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"save: {key} is {value!r}, a {type(value).__name__}. Checkpoints hold tensors, "

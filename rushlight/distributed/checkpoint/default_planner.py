@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -19,7 +18,8 @@ from rushlight.distributed.checkpoint.metadata import (
     MetadataIndex,
     StorageMeta,
     TensorStorageMetadata,
-    entry_is_whole,
+    tiles,
+    whole,
 )
 from rushlight.distributed.checkpoint.planner import (
     LoadPlan,
@@ -371,16 +371,13 @@ def _check_that_ranks_agree(plans: list[SavePlan]) -> None:
 
 
 def _check_that_all_is_there(metadata: Metadata) -> None:
-    """Checks that the parts of each tensor lie in it, and are as many elements."""
+    """Checks that the parts of each tensor make it up."""
     for key, entry in metadata.state_dict_metadata.items():
-        if isinstance(entry, TensorStorageMetadata):
-            entry_is_whole(entry)
-            elements = sum(math.prod(chunk.sizes) for chunk in entry.chunks)
-            if elements != math.prod(entry.size):
-                raise ValueError(
-                    f"Failed to validate global plan: the parts of {key} have {elements} elements, "
-                    f"but its shape is {tuple(entry.size)}."
-                )
+        if isinstance(entry, TensorStorageMetadata) and not tiles(entry.chunks, whole(entry.size)):
+            raise ValueError(
+                f"Failed to validate global plan: the parts of {key} overlap, or are not all of "
+                f"its shape {tuple(entry.size)}."
+            )
 
 
 def _without_copies(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:

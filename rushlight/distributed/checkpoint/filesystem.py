@@ -158,7 +158,7 @@ class FileSystemWriter(_InFolder, StorageWriter):
                 seen.add(address)
                 results.append(WriteResult(index, tensor.nbytes, _StorageInfo(file, name)))
             safetensors.save_file(own, self.path / file, self.notes_on(tensors))
-        return _done(results)
+        return done(results)
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
         """Makes what the ranks have written the checkpoint of the folder."""
@@ -242,7 +242,7 @@ class FileSystemReader(_InFolder, StorageReader):
                 target = planner.resolve_tensor(item).detach()
                 target.copy_(self._box(info, item))
                 planner.commit_tensor(item, target)
-        return _done(None)
+        return done(None)
 
     def _file(self, info: _StorageInfo) -> safetensors.safe_open:
         if info.relative_path not in self._files:
@@ -284,7 +284,7 @@ def _on_cpu(data: Tensor | io.BytesIO) -> Tensor:
     return rl.frombuffer(bytearray(data.getbuffer()), dtype=rl.uint8)
 
 
-def _done(value: Any) -> Future[Any]:
+def done(value: Any) -> Future[Any]:
     """A future whose value is there."""
     future: Future[Any] = Future()
     future.set_result(value)

@@ -19,13 +19,13 @@ from rushlight.distributed.checkpoint.default_planner import (
     DefaultLoadPlanner,
     _EmptyStateDictLoadPlanner,
 )
-from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, done
 from rushlight.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
-    ChunkStorageMetadata,
     Metadata,
     TensorStorageMetadata,
     entry_of,
+    whole,
 )
 from rushlight.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner
 from rushlight.distributed.checkpoint.planner_helpers import narrowed
@@ -47,7 +47,7 @@ def dcp_to_torch_save(
 ) -> None:
     """Writes what is in the folder of a checkpoint to one file, with whole tensors.
 
-    One process calls it. The keys of nested dicts become texts, tuples of tensors lists.
+    One process calls it. The keys of nested dicts become texts.
 
     Args:
         dcp_checkpoint_dir: a folder that save has written, here or in PyTorch.
@@ -188,9 +188,7 @@ class BroadcastingTorchSaveReader(StorageReader):
                     target = planner.resolve_tensor(item).detach()
                     target.copy_(narrowed(value, item.storage_offsets, item.lengths))
                     planner.commit_tensor(item, target)
-        future: Future[None] = Future()
-        future.set_result(None)
-        return future
+        return done(None)
 
     def _sent(self, key: str) -> Any:
         """The tensor of a key, or the bytes of its value, which the coordinator has."""
@@ -218,7 +216,7 @@ def _entry(value: Any) -> TensorStorageMetadata | BytesStorageMetadata:
     if not isinstance(value, Tensor):
         return BytesStorageMetadata()
     entry = entry_of(value.dtype, value.shape)
-    entry.chunks.append(ChunkStorageMetadata(rl.Size([0] * value.dim()), value.shape))
+    entry.chunks.append(whole(value.shape))
     return entry
 
 

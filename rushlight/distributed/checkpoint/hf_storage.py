@@ -24,7 +24,6 @@ from rushlight.distributed.checkpoint.metadata import (
     MetadataIndex,
     TensorStorageMetadata,
     _StorageInfo,
-    entry_is_whole,
     entry_of,
 )
 from rushlight.distributed.checkpoint.planner import SavePlan
@@ -174,7 +173,6 @@ class HuggingFaceStorageReader(FileSystemReader):
                     )
                 places[index] = _StorageInfo(name, key)
         for key, entry in tensors.items():
-            entry_is_whole(entry)
             if sum(math.prod(part.sizes) for part in entry.chunks) > math.prod(entry.size):
                 raise ValueError(
                     f"load: the files in {self.path} have elements of {key} twice. Remove the "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import rushlight as rl
@@ -157,6 +160,11 @@ class Metadata:
     version: str | None = None
 
 
+def whole(shape: Sequence[int]) -> ChunkStorageMetadata:
+    """Returns all of a tensor as one box."""
+    return ChunkStorageMetadata(rl.Size([0] * len(shape)), rl.Size(shape))
+
+
 def entry_is_whole(entry: TensorStorageMetadata) -> None:
     """Checks that parts lie in their tensor.
 
@@ -170,3 +178,17 @@ def entry_is_whole(entry: TensorStorageMetadata) -> None:
                 f"a part at {tuple(part.offsets)} of {tuple(part.sizes)} is not in "
                 f"{tuple(entry.size)}"
             )
+
+
+def tiles(boxes: Iterable[ChunkStorageMetadata], all_of_it: ChunkStorageMetadata) -> bool:
+    """Returns whether boxes have each element of a box once, and none beside it.
+
+    Each corner counts +1 or -1, so that sums over all that lies before an element tell how many
+    boxes have it: none differ exactly when no corner remains.
+    """
+    corners: Counter[tuple[int, ...]] = Counter()
+    for box, sign in [(all_of_it, -1), *((box, 1) for box in boxes)]:
+        pairs = zip(box.offsets, box.sizes, strict=True)
+        for ends in product(*(((begin, 1), (begin + size, -1)) for begin, size in pairs)):
+            corners[tuple(place for place, _ in ends)] += sign * math.prod(s for _, s in ends)
+    return not any(corners.values())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import rushlight as rl
@@ -14,6 +12,8 @@ from rushlight.distributed.checkpoint.metadata import (
     MetadataIndex,
     TensorProperties,
     TensorStorageMetadata,
+    tiles,
+    whole,
 )
 from rushlight.distributed.checkpoint.planner import (
     LoadItemType,
@@ -35,7 +35,7 @@ def _create_chunk_list(tensor: Tensor) -> list[ChunkStorageMetadata]:
         ValueError: for parts that are still to be summed up.
     """
     if not isinstance(tensor, DTensor):
-        return [ChunkStorageMetadata(rl.Size([0] * tensor.dim()), tensor.shape)]
+        return [whole(tensor.shape)]
     if any(placement.is_partial() for placement in tensor.placements):
         raise ValueError(
             f"a DTensor with placements {tensor.placements} is not what it sums up to yet. "
@@ -85,17 +85,13 @@ def _create_read_items(fqn: str, md: STORAGE_TYPES, obj: Any) -> list[ReadItem]:
         raise ValueError(f"load: {fqn} is on meta, without memory to fill. Call to_empty first.")
     chunks = _create_chunk_list(obj)
     items = create_read_items_for_chunk_list(fqn, md, chunks)
-    missing = _volume(chunk.sizes for chunk in chunks) - _volume(item.lengths for item in items)
-    if missing > 0:
+    filled = [ChunkStorageMetadata(item.dest_offsets, item.lengths) for item in items]
+    if not all(tiles(filled, whole(chunk.sizes)) for chunk in chunks):  # of a DTensor there is one
         raise ValueError(
-            f"load: the checkpoint lacks {missing} elements of {fqn}, a tensor of shape "
-            f"{tuple(md.size)}. It is damaged."
+            f"load: the checkpoint lacks elements of {fqn}, a tensor of shape {tuple(md.size)}, or "
+            "has some twice. It is damaged."
         )
     return items
-
-
-def _volume(boxes: Iterable[rl.Size]) -> int:
-    return sum(map(math.prod, boxes))
 
 
 def create_read_items_for_chunk_list(

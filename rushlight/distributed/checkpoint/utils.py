@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -37,7 +38,7 @@ class _DistWrapper:
 
     def all_gather(self, step: str, map_fun: Callable[[], T]) -> list[T]:
         """Returns what the function returns on each rank."""
-        told, error = _attempt(map_fun)
+        told, error = self._attempt(map_fun)
         every: list[Any] = [told]
         if self.use_dist:
             every *= dist.get_world_size(self.group)
@@ -52,7 +53,7 @@ class _DistWrapper:
         told: list[Any] = [None]
         error = None
         if self.is_coordinator:
-            told[0], error = _attempt(map_fun)
+            told[0], error = self._attempt(map_fun)
         if self.use_dist:
             dist.broadcast_object_list(told, group=self.group, group_src=self.coordinator_rank)
         value, failure = told[0]
@@ -73,13 +74,17 @@ class _DistWrapper:
         """Returns this rank's part of what the coordinator makes of what all ranks give."""
         return self.all_reduce(step, map_fun, reduce_fun)[self.rank]
 
-
-def _attempt(function: Callable[[], Any]) -> tuple[tuple[Any, str | None], Exception | None]:
-    """What a function returns, or else the text of its error, and the error."""
-    try:
-        return (function(), None), None
-    except Exception as error:
-        return (None, f"{type(error).__name__}: {error}"), error
+    def _attempt(
+        self, function: Callable[[], Any]
+    ) -> tuple[tuple[Any, str | None], Exception | None]:
+        """What a function returns, or else the text of its error, and the error."""
+        try:
+            value = function()
+            if self.use_dist:
+                pickle.dumps(value)  # what cannot be sent is an error, too, of which all learn
+            return (value, None), None
+        except Exception as error:
+            return (None, f"{type(error).__name__}: {error}"), error
 
 
 def find_state_dict_object(state_dict: dict[str, Any], index: MetadataIndex) -> Any:

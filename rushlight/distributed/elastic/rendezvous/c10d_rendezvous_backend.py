@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import os
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class C10dRendezvousBackend(RendezvousBackend):
     def _call(self, operation: Callable[..., Any], *args: Any) -> Any:
         try:
             return operation(*args)
-        except (ValueError, RuntimeError, TimeoutError) as error:
+        except (ValueError, RuntimeError, OSError) as error:
             raise RendezvousConnectionError(
                 f"The connection to the C10d store has failed: {error}"
             ) from error
@@ -97,12 +98,18 @@ def create_backend(params: RendezvousParameters) -> tuple[C10dRendezvousBackend,
     """
     kind = str(params.get("store_type", "tcp")).strip().lower()
     if kind == "file":
-        store: Store = FileStore(params.endpoint or tempfile.mkstemp()[1])
+        store: Store = FileStore(params.endpoint) if params.endpoint else _own_file_store()
     elif kind == "tcp":
         store = _tcp_store(params)
     else:
         raise ValueError(f"c10d rendezvous: store_type {kind!r}. Give tcp or file.")
     return C10dRendezvousBackend(store, params.run_id), store
+
+
+def _own_file_store() -> FileStore:
+    handle, path = tempfile.mkstemp()
+    os.close(handle)
+    return FileStore(path, 1)  # which deletes the file: no other process knows of it
 
 
 def _tcp_store(params: RendezvousParameters) -> TCPStore:
@@ -111,8 +118,10 @@ def _tcp_store(params: RendezvousParameters) -> TCPStore:
     if timeout is None or timeout <= 0:
         raise ValueError("The read timeout must be a positive integer.")
     is_host = params.get_as_bool("is_host")
-    # Of several launchers on the machine of the endpoint, the first has the store.
-    tries = [is_this_machine(host), False] if is_host is None else [is_host]
+    if is_host is not None:
+        tries = [is_host]
+    else:  # of several launchers on the machine of the endpoint, the first has the store
+        tries = [True, False] if is_this_machine(host) else [False]
     error: Exception | None = None
     for has_store in tries:
         try:

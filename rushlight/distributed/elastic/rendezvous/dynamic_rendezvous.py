@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -77,7 +78,7 @@ class RendezvousTimeout:
         close, heartbeat: accepted for PyTorch's sake: the store's own timeout counts.
 
     Raises:
-        ValueError: if one is less than 0.
+        ValueError: if one is less than 0, or another than last_call is 0.
     """
 
     def __init__(
@@ -87,12 +88,12 @@ class RendezvousTimeout:
         close: timedelta | None = None,
         heartbeat: timedelta | None = None,
     ) -> None:
-        self.join = join or timedelta(seconds=600)
+        self.join = timedelta(seconds=600) if join is None else join
         self.last_call = timedelta(seconds=30) if last_call is None else last_call
-        self.close = close or timedelta(seconds=30)
-        self.heartbeat = heartbeat or timedelta(seconds=5)
+        self.close = timedelta(seconds=30) if close is None else close
+        self.heartbeat = timedelta(seconds=5) if heartbeat is None else heartbeat
         for name, value in vars(self).items():
-            if value < timedelta(0):
+            if value < timedelta(0) or (not value and name != "last_call"):
                 raise ValueError(f"The {name} timeout ({value}) must be positive.")
 
 
@@ -220,7 +221,7 @@ class DynamicRendezvousHandler(RendezvousHandler):
                 RendezvousSettings; the interval in seconds.
 
         Raises:
-            ValueError: for wrong numbers of machines, or without a name.
+            ValueError: for wrong numbers, or without a name.
 
         Example:
             >>> from rushlight.distributed.elastic.rendezvous.c10d_rendezvous_backend import (
@@ -244,6 +245,11 @@ class DynamicRendezvousHandler(RendezvousHandler):
             raise ValueError(
                 f"DynamicRendezvousHandler: {min_nodes} to {max_nodes} nodes. There is at least "
                 "one, and max_nodes is not less than min_nodes."
+            )
+        if keep_alive_interval <= 0 or keep_alive_max_attempt <= 0:
+            raise ValueError(
+                f"DynamicRendezvousHandler: keep_alive_interval {keep_alive_interval}, "
+                f"keep_alive_max_attempt {keep_alive_max_attempt}. Give numbers greater than 0."
             )
         settings = RendezvousSettings(
             run_id,
@@ -326,17 +332,16 @@ class DynamicRendezvousHandler(RendezvousHandler):
             time.sleep(_PAUSE)
             state = self._change(self._join)
         self._stops = threading.Event()
-        threading.Thread(target=self._keep_alive, args=(self._stops,), daemon=True).start()
+        threading.Thread(
+            target=_keep_alive,
+            args=(weakref.ref(self), self.settings.keep_alive_interval, self._stops),
+            daemon=True,
+        ).start()
         prefix = f"torch.rendezvous.{self.settings.run_id}.{state.round}"
         store = PrefixStore(prefix, self._store)
         rank = state.participants.index(self._node)
         info = RendezvousStoreInfo.build(rank, store, self._local_addr)
         return RendezvousInfo(store, rank, len(state.participants), info)
-
-    def _keep_alive(self, stops: threading.Event) -> None:
-        while not stops.wait(self.settings.keep_alive_interval.total_seconds()):
-            with contextlib.suppress(RendezvousError):  # the next one may come through
-                self._change(self._beat)
 
     def is_closed(self) -> bool:
         """Returns whether the job is over."""
@@ -368,6 +373,16 @@ class DynamicRendezvousHandler(RendezvousHandler):
         return True
 
 
+def _keep_alive(
+    find: Callable[[], DynamicRendezvousHandler | None], pause: timedelta, stops: threading.Event
+) -> None:
+    """Gives signs of life until a handler is told to stop, or nobody has it any more."""
+    while not stops.wait(pause.total_seconds()) and (handler := find()) is not None:
+        with contextlib.suppress(RendezvousError):  # the next one may come through
+            handler._change(handler._beat)
+        del handler
+
+
 def create_handler(
     store: Store, backend: RendezvousBackend, params: RendezvousParameters
 ) -> DynamicRendezvousHandler:
@@ -392,6 +407,6 @@ def create_handler(
         params.max_nodes,
         params.local_addr,
         RendezvousTimeout(*map(seconds, ("join", "last_call", "close", "heartbeat"))),
-        params.get_as_int("keep_alive_interval", 5) or 5,
-        params.get_as_int("keep_alive_max_attempt", 3) or 3,
+        params.get_as_int("keep_alive_interval", 5) or 0,
+        params.get_as_int("keep_alive_max_attempt", 3) or 0,
     )
