@@ -116,10 +116,11 @@ bool copy_runs(TensorList tensors, const Tensor& out, size_t d) {
     if (t.dtype() != out.dtype() || !t.is_contiguous() || run.bytes < kLeastRun) return false;
     runs.push_back(run);
   }
-  int64_t row_bytes = out.numel() / std::max<int64_t>(rows, 1) * item;
-  int64_t together = std::max<int64_t>(kBlock / std::max<int64_t>(row_bytes, 1), 1);
+  if (runs.empty()) return true;
+  int64_t row_bytes = out.numel() / rows * item;
+  int64_t together = std::max<int64_t>(kBlock / row_bytes, 1);
   char* to = out.data<char>();
-  parallel_for(0, runs.empty() ? 0 : rows, kGrain / row_bytes + 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, rows, kGrain / row_bytes + 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row += together) {
       char* at = to + row * row_bytes;
       for (const Run& run : runs) {
