@@ -67,9 +67,10 @@ Tensor distances_of_rows_cpu(const Tensor& x, double p) {
   auto* loop = distance_loops().from_point[int(metric_of(p))][x.dtype() == DType::float64];
   Tensor batch = alias(x, Shape{1, points, features},
                        contiguous_strides(Shape{1, points, features}), x.offset());
-  for_each_point(batch, batch, [&](int64_t i, const char* point, const char* all) {
-    int64_t before = i * points - i * (i + 1) / 2;
-    loop(point, all + (i + 1) * item, points, features, points - i - 1, p,
+  for_each_point(batch, batch, [&](int64_t k, const char*, const char* all) {
+    // From both ends, so that the threads have equal work: the later rows have fewer behind them.
+    int64_t i = k % 2 ? points - 1 - k / 2 : k / 2, before = i * points - i * (i + 1) / 2;
+    loop(row(x, i, features), all + (i + 1) * item, points, features, points - i - 1, p,
          result.data<char>() + before * item);
   });
   return result;
