@@ -140,7 +140,7 @@ in `indices`, and the bag of each element of these.)",
     int64_t padding = !padding_idx ? -1 : *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
     int64_t *row = of_row.data<int64_t>(), *start = starts.data<int64_t>();
     int64_t *place = kept.data<int64_t>(), *bag_at = bag_of.data<int64_t>(), used = 0, covered = 0;
-    bool all_valid = index_loops().in_range(index, entries, rows);
+    bool copies = keeps_all && index_loops().in_range(index, entries, rows);
     for (int64_t bag = 0; bag < count; ++bag) {
       start[bag] = used;
       int64_t begin = offset[bag];
@@ -154,7 +154,7 @@ in `indices`, and the bag of each element of these.)",
             " and the next one ", end, ".");
       std::fill(bag_at + begin, bag_at + end, bag);
       covered = end;
-      if (keeps_all && all_valid) {
+      if (copies) {
         used = end;
         continue;
       }
@@ -167,7 +167,7 @@ in `indices`, and the bag of each element of these.)",
       }
     }
     start[count] = used;
-    if (keeps_all && all_valid) std::copy(index, index + used, row);
+    if (copies) std::copy(index, index + used, row);
     // What lies behind the last bag counts as its own, as in PyTorch.
     std::fill(bag_at + covered, bag_at + entries, std::max<int64_t>(count - 1, 0));
     // Clones of what is used, so that memory of unused entries is not kept.

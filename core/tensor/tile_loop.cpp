@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <optional>
 
 #include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
@@ -327,13 +327,12 @@ void run_slabs(const TilePlan& plan, const TileSlabs& slabs, char* result) {
   int64_t count = plan.numel / (length * slabs.inner) * per_dim;
   parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
     std::vector<TileLane> lanes(plan.lanes.begin(), plan.lanes.end());
-    std::vector<std::unique_ptr<char[]>> buffers(lanes.size());
+    std::vector<std::optional<CpuBuffer>> buffers(lanes.size());
     for (size_t k = 0; k < lanes.size(); ++k) {
       if (!lies_across(plan, lanes[k])) continue;
       lanes[k].strides = ordered_strides(plan, lanes[k].item);
       lanes[k].linear = true;
-      buffers[k] =
-          std::make_unique_for_overwrite<char[]>(size_t(slabs.most * slabs.inner * lanes[k].item));
+      buffers[k].emplace(size_t(slabs.most * slabs.inner * lanes[k].item));
     }
     TilePlan own = plan;
     own.lanes = lanes;
@@ -346,11 +345,11 @@ void run_slabs(const TilePlan& plan, const TileSlabs& slabs, char* result) {
       for (size_t k = 0; k < lanes.size(); ++k) {
         if (!buffers[k]) continue;
         const TileLane& from = plan.lanes[k];
-        copy_strided(sizes, from.item, buffers[k].get(),
-                     ShapeRef(lanes[k].strides).subspan(slabs.dim),
+        char* to = static_cast<char*>(buffers[k]->data());
+        copy_strided(sizes, from.item, to, ShapeRef(lanes[k].strides).subspan(slabs.dim),
                      from.data + offset_of(plan.sizes, from.strides, begin),
                      ShapeRef(from.strides).subspan(slabs.dim));
-        lanes[k].data = buffers[k].get() - begin * from.item;
+        lanes[k].data = to - begin * from.item;
       }
       run_plan(own, loop, result, begin, begin + n * slabs.inner);
     }
