@@ -15,8 +15,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rushlight import Tensor
-from rushlight._named_ranges import shown_as
+from rushlight import Tensor, _named_ranges
 from rushlight.optim._helpers import *  # noqa: F403 - libraries import them from here
 from rushlight.utils._foreach_utils import Indices, TensorListList
 from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype as _grouped
@@ -58,13 +57,15 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._opt_called is False:
             self._opt_called = True
+        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        has_hooks = before or after or _global_optimizer_pre_hooks or _global_optimizer_post_hooks
         # Where a subclass's step calls its parent's, the hooks run around the outer one only.
-        if type(self).step is not step_with_hooks:
+        if type(self).step is not step_with_hooks or not (has_hooks or _named_ranges.is_profiling):
             return step(self, *args, **kwargs)
-        return outer_step(self, *args, **kwargs)
+        return step_between_hooks(self, *args, **kwargs)
 
-    @shown_as("Optimizer.step#{}.step")
-    def outer_step(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    @_named_ranges.shown_as("Optimizer.step#{}.step")
+    def step_between_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         args = (self, *args)
         for hook in (*_global_optimizer_pre_hooks.values(), *before.values()):
@@ -184,7 +185,7 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
-    @shown_as("Optimizer.zero_grad#{}.zero_grad")
+    @_named_ranges.shown_as("Optimizer.zero_grad#{}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters.
 
