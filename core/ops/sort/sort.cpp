@@ -18,6 +18,10 @@ Sorted empty_sorted(const Tensor& input, int64_t dim, int64_t keep) {
           empty_strided(sizes, strides, DType::int64, input.device())};
 }
 
+static int64_t row_length(const Tensor& input, int64_t dim) {
+  return input.dim() ? input.size(dim) : 1;
+}
+
 Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending) {
   size_t d = size_t(wrap_dim(dim, input.dim()));
   Shape sizes = input.sizes();
@@ -25,13 +29,17 @@ Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending
   else keep = 1;  // its one element is the result, even where none is to be kept
   if (checked_numel(sizes) == 0 || input.device().is_meta())
     return empty_sorted(input, int64_t(d), keep);
+  if (row_length(input, int64_t(d)) == 1) {
+    Sorted sorted = empty_sorted(input, int64_t(d), keep);
+    copy_into(sorted.values, input);
+    call<"zero_", Tensor>(sorted.indices);
+    return sorted;
+  }
   return (input.device().is_cuda() ? sort_rows_cuda : sort_rows_cpu)(input, int64_t(d), keep,
                                                                      descending);
 }
 
 namespace {
-
-int64_t row_length(const Tensor& input, int64_t dim) { return input.dim() ? input.size(dim) : 1; }
 
 // The first k of each sorted row.
 Sorted first_along(const Tensor& input, int64_t dim, int64_t k, bool descending) {

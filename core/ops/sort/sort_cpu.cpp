@@ -1,5 +1,6 @@
 // Defines sorting and searching on the CPU.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "core/device/threads.h"
@@ -47,9 +48,13 @@ struct Rows {
     grain = 4096 / length + 1;
   }
 
-  // Whether rows are best sorted side by side; a lone row must not be much longer than those are
-  // many.
-  bool are_short() const { return length <= std::min(kShortRow, count * kRowsTogether); }
+  // Whether rows are best sorted side by side, where of each the elements before `end` are wanted.
+  // Long ones must not be few, and a few elements of theirs are found in other ways.
+  bool are_short(int64_t end) const {
+    if (count < kRowsTogether / 2) return length <= kShortRow / 8;
+    if (end < length / 16) return length <= kShortRow / 4;
+    return length <= kShortRow;
+  }
 
   const void* row(int64_t from) const {
     return input.data<char>() + from * int64_t(input.itemsize());
@@ -81,14 +86,14 @@ struct Rows {
 };
 
 // Calls f(first row, where rows begin, order) for groups of up to kRowsTogether rows, where
-// order[rank * kRowsTogether + row] is the place of the element of that rank.
+// order[rank * kRowsTogether + row] is the place of the element of that rank < `ranks`.
 template <class F>
-void for_short_rows(const Rows& rows, bool descending, F&& f) {
+void for_short_rows(const Rows& rows, int64_t ranks, bool descending, F&& f) {
   auto sort = sort_loops().short_rows[int(rows.input.dtype())];
   parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
     std::array<RowStarts, kRowsTogether> starts;
     std::array<const void*, kRowsTogether> addresses;
-    std::array<uint8_t, kShortRow * kRowsTogether> order;
+    std::array<uint16_t, kShortRow * kRowsTogether> order;
     Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
     for (int64_t first = begin; first < end; first += kRowsTogether) {
       auto n = size_t(std::min(kRowsTogether, end - first));
@@ -97,7 +102,15 @@ void for_short_rows(const Rows& rows, bool descending, F&& f) {
         addresses[r] = rows.row(at.at(0));
       }
       std::fill(addresses.begin() + n, addresses.end(), addresses[0]);
-      sort(addresses.data(), rows.stride, rows.length, descending, order.data());
+      uint32_t unfinished =
+          sort(addresses.data(), rows.stride, rows.length, ranks, descending, order.data());
+      for (; unfinished != 0; unfinished &= unfinished - 1) {
+        auto r = size_t(std::countr_zero(unfinished));
+        RowSorter sorter(rows.input.dtype(), rows.length, rows.stride, descending);
+        std::span<const Ranked> first = sorter.first(addresses[r], ranks);
+        for (size_t i = 0; i < first.size(); ++i)
+          order[i * kRowsTogether + r] = uint16_t(first[i].place);
+      }
       f(first, std::span(starts).first(n), order.data());
     }
   });
@@ -117,12 +130,13 @@ void for_long_rows(const Rows& rows, bool descending, F&& f) {
 
 Sorted sort_rows_cpu(const Tensor& input, int64_t dim, int64_t keep, bool descending) {
   Rows rows(input, dim, keep);
-  if (rows.are_short())
-    for_short_rows(
-        rows, descending, [&](int64_t, std::span<const RowStarts> starts, const uint8_t* order) {
-          rows.write(starts,
-                     [=](int64_t row, int64_t i) { return order[i * kRowsTogether + row]; });
-        });
+  if (rows.are_short(keep))
+    for_short_rows(rows, keep, descending,
+                   [&](int64_t, std::span<const RowStarts> starts, const uint16_t* order) {
+                     rows.write(starts, [=](int64_t row, int64_t i) {
+                       return order[i * kRowsTogether + row];
+                     });
+                   });
   else
     for_long_rows(rows, descending, [&](RowSorter& sorter, int64_t, RowStarts start) {
       std::span<const Ranked> first = sorter.first(rows.row(start.from), keep);
@@ -147,9 +161,10 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
                                                                                     int64_t i) {
     return std::clamp<int64_t>(wanted[start + i * rank_stride], 0, last);
   };
-  if (rows.are_short())
-    for_short_rows(rows, false,
-                   [&](int64_t first, std::span<const RowStarts> starts, const uint8_t* order) {
+  constexpr int64_t kSortedWhole = 128;  // length up to which that is faster than looking for ranks
+  if (rows.length <= kSortedWhole && rows.are_short(rows.length))
+    for_short_rows(rows, rows.length, false,
+                   [&](int64_t first, std::span<const RowStarts> starts, const uint16_t* order) {
                      auto from = ranks_of(first, starts.size());
                      rows.write(starts, [&](int64_t row, int64_t i) {
                        return order[rank(from[size_t(row)], i) * kRowsTogether + row];
@@ -180,13 +195,14 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
 
 Sorted modes_cpu(const Tensor& input, int64_t dim) {
   Rows rows(input, dim, 1);
-  if (rows.are_short())
+  if (rows.are_short(rows.length))
     visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
       for_short_rows(
-          rows, false, [&](int64_t, std::span<const RowStarts> starts, const uint8_t* order) {
+          rows, rows.length, false,
+          [&](int64_t, std::span<const RowStarts> starts, const uint16_t* order) {
             rows.write(starts, [&](int64_t row, int64_t) {
               const T* elements = static_cast<const T*>(rows.row(starts[size_t(row)].from));
-              const uint8_t* places = order + row;
+              const uint16_t* places = order + row;
               auto element = [elements, places, stride = rows.stride](int64_t rank) {
                 return to_comparable(elements[places[rank * kRowsTogether] * stride]);
               };

@@ -98,34 +98,114 @@ KeyOfRank at_rank(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t ran
   return {least, before};
 }
 
-template <class T>
-void short_rows(const void* const* rows, int64_t stride, int64_t length, bool descending,
-                uint8_t* order) {
-  using Key = typename KeyOf<(sizeof(T) > 4)>::type;
-  Key keys[kShortRow][kRowsTogether], ranks[kShortRow][kRowsTogether];
-  Key flip = descending ? Key(-1) : Key(0);
-  for (int64_t j = 0; j < length; ++j) {
-    T elements[kRowsTogether];
-    for (int64_t r = 0; r < kRowsTogether; ++r) elements[r] = element_at<T>(rows[r], j * stride);
-    Key own[kRowsTogether], rank[kRowsTogether];
+// Rows that are sorted side by side: of each element 32 bits of its key and, below them, its place.
+using Columns = int64_t[kShortRow][kRowsTogether];
+
+[[gnu::always_inline]] inline int64_t column_element(uint64_t key, int64_t place) {
+  return int64_t((key << 32 | uint64_t(place)) ^ uint64_t(1) << 63);
+}
+
+[[gnu::always_inline]] inline void put_in_order(Columns& columns, int64_t i, int64_t j) {
+#pragma omp simd
+  for (int64_t r = 0; r < kRowsTogether; ++r) {
+    const int64_t a = columns[i][r], b = columns[j][r];
+    columns[i][r] = a < b ? a : b;
+    columns[j][r] = a < b ? b : a;
+  }
+}
+
+// Batcher's merge exchange: Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M.
+void merge_exchange(Columns& columns, int64_t length, int bits) {
+  const int64_t top = (int64_t(1) << bits) / 2;
+  for (int64_t p = top; p > 0; p /= 2)
+    for (int64_t q = top, r = 0, d = p;; d = q - p, q /= 2, r = p) {
+      for (int64_t begin = r; begin < length - d; begin += 2 * p) {
+        const int64_t end = begin + p < length - d ? begin + p : length - d;
+        for (int64_t i = begin; i < end; ++i) put_in_order(columns, i, i + d);
+      }
+      if (q == p) break;
+    }
+}
+
+void sort_columns(Columns& columns, int64_t length, int64_t keep) {
+  const int bits = length > 1 ? 64 - __builtin_clzll(uint64_t(length - 1)) : 0;
+  if (4 * keep >= bits * (bits - 1)) return merge_exchange(columns, length, bits);
+  for (int64_t i = 1; i < length; ++i)  // a few are found with fewer comparisons by insertion
+    for (int64_t j = 0; j < keep && j < i; ++j) put_in_order(columns, j, i);
+}
+
+// Writes the upper 32 of the bits in which the wide keys of each row differ.
+void take_upper_bits(const uint64_t keys[][kRowsTogether], int64_t length, Columns& columns) {
+  uint64_t least[kRowsTogether], greatest[kRowsTogether], shift[kRowsTogether];
+  __builtin_memcpy(least, keys[0], sizeof(least));
+  __builtin_memcpy(greatest, keys[0], sizeof(greatest));
+  for (int64_t i = 1; i < length; ++i)
 #pragma omp simd
     for (int64_t r = 0; r < kRowsTogether; ++r) {
-      own[r] = key_of<Key>(elements[r]) ^ flip;
-      rank[r] = Key(j);
+      const uint64_t key = keys[i][r];
+      least[r] = key < least[r] ? key : least[r];
+      greatest[r] = key > greatest[r] ? key : greatest[r];
     }
-    for (int64_t i = 0; i < j; ++i)
-#pragma omp simd
-      for (int64_t r = 0; r < kRowsTogether; ++r) {
-        Key before = own[r] < keys[i][r];
-        rank[r] -= before;
-        ranks[i][r] += before;
-      }
-    __builtin_memcpy(keys[j], own, sizeof(own));
-    __builtin_memcpy(ranks[j], rank, sizeof(rank));
+  for (int64_t r = 0; r < kRowsTogether; ++r) {
+    const uint64_t upper = (greatest[r] - least[r]) >> 32;
+    shift[r] = upper ? 64 - uint64_t(__builtin_clzll(upper)) : 0;
   }
-  for (int64_t j = 0; j < length; ++j)
+  for (int64_t i = 0; i < length; ++i)
+#pragma omp simd
     for (int64_t r = 0; r < kRowsTogether; ++r)
-      order[int64_t(ranks[j][r]) * kRowsTogether + r] = uint8_t(j);
+      columns[i][r] = column_element((keys[i][r] - least[r]) >> shift[r], i);
+}
+
+// The rows in which of two neighbors in order the upper bits are equal, but not the keys: one bit
+// for each.
+uint32_t undecided(const uint64_t keys[][kRowsTogether], const Columns& columns, int64_t length) {
+  uint32_t rows = 0;
+  for (int64_t i = 1; i < length; ++i) {
+    int64_t equal = 0;
+#pragma omp simd reduction(| : equal)
+    for (int64_t r = 0; r < kRowsTogether; ++r)
+      equal |= int64_t(uint64_t(columns[i][r] ^ columns[i - 1][r]) >> 32 == 0);
+    if (equal == 0) continue;
+    for (int64_t r = 0; r < kRowsTogether; ++r) {
+      const int64_t a = columns[i - 1][r], b = columns[i][r];
+      if (uint64_t(a ^ b) >> 32 == 0 && keys[uint16_t(a)][r] != keys[uint16_t(b)][r])
+        rows |= uint32_t(1) << r;
+    }
+  }
+  return rows;
+}
+
+template <class T>
+uint32_t short_rows(const void* const* rows, int64_t stride, int64_t length, int64_t keep,
+                    bool descending, uint16_t* order) {
+  constexpr bool wide = sizeof(T) > 4;
+  using Key = typename KeyOf<wide>::type;
+  Columns columns;
+  uint64_t wide_keys[wide ? kShortRow : 1][kRowsTogether];
+  const Key flip = descending ? Key(-1) : Key(0);
+  for (int64_t i = 0; i < length; ++i) {
+    T elements[kRowsTogether];
+    for (int64_t r = 0; r < kRowsTogether; ++r) elements[r] = element_at<T>(rows[r], i * stride);
+#pragma omp simd
+    for (int64_t r = 0; r < kRowsTogether; ++r) {
+      const Key key = key_of<Key>(elements[r]) ^ flip;
+      if constexpr (wide) wide_keys[i][r] = key;
+      else columns[i][r] = column_element(key, i);
+    }
+  }
+  uint32_t unfinished = 0;
+  if constexpr (wide) {
+    const int64_t compared = keep < length ? keep + 1 : keep;
+    take_upper_bits(wide_keys, length, columns);
+    sort_columns(columns, length, compared);
+    unfinished = undecided(wide_keys, columns, compared);
+  } else {
+    sort_columns(columns, length, keep);
+  }
+  for (int64_t i = 0; i < keep; ++i)
+    for (int64_t r = 0; r < kRowsTogether; ++r)
+      order[i * kRowsTogether + r] = uint16_t(columns[i][r]);
+  return unfinished;
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ struct KeyBounds {
   uint64_t least, greatest;
 };
 
-inline constexpr int64_t kRowsTogether = 16;  // that are sorted side by side
-inline constexpr int64_t kShortRow = 64;      // elements of such a row at most
+inline constexpr int64_t kRowsTogether = 8;  // that are sorted side by side
+inline constexpr int64_t kShortRow = 512;    // elements of such a row at most
 
 // A key, and how many are smaller.
 struct KeyOfRank {
@@ -31,11 +31,13 @@ struct SortLoops {
   // The key that n of them with these bounds have at a rank when they are sorted. Looks at all keys
   // once for each bit that differs.
   KeyOfRank (*at_rank)(const uint32_t* keys, int64_t n, KeyBounds bounds, int64_t rank);
-  // Sorts kRowsTogether rows of up to kShortRow elements `stride` apart, which start at `rows`, in
-  // the order of these keys: order[rank * kRowsTogether + row] becomes the place of the element of
-  // that rank in its row, where of equals the first comes first. Compares all pairs.
-  void (*short_rows[kRealTypes])(const void* const* rows, int64_t stride, int64_t length,
-                                 bool descending, uint8_t* order);
+  // Finds the first `keep` elements of kRowsTogether rows of up to kShortRow, which start at `rows`
+  // and lie `stride` apart, in the order of these keys: order[rank * kRowsTogether + row] becomes
+  // the place of the element of that rank in its row, where of equals the first comes first. Makes
+  // the same comparisons in all rows, and compares 32 bits: returns a bit for each row where that
+  // did not suffice.
+  uint32_t (*short_rows[kRealTypes])(const void* const* rows, int64_t stride, int64_t length,
+                                     int64_t keep, bool descending, uint16_t* order);
 };
 
 // Those of the instruction set in use.
