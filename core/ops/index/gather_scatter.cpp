@@ -105,9 +105,17 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   Tensor sum = call<"scatter_add_", Tensor>(copy_to_write(in_row_major(base), {index, values}), dim,
                                             index, values);
   if (reduce == "sum") return sum;
-  Tensor counts = cast(ones_like(sum), real_dtype(sum.dtype()));
-  if (!include_self) scatter_into(counts, dim, index, repeated_value(counts, index, 0), {});
-  call<"scatter_add_", Tensor>(counts, dim, index, Tensor(repeated_value(counts, index, 1)));
+  // Where the index repeats itself over all of a dim, one count does for that dim.
+  Tensor places = index, counts = sum;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    if (d == wrap_dim(dim, index.dim()) || index.stride(d) != 0 || index.size(d) != sum.size(d))
+      continue;
+    places = narrow(places, d, 0, 1);
+    counts = narrow(counts, d, 0, 1);
+  }
+  counts = cast(ones_like(counts), real_dtype(sum.dtype()));
+  if (!include_self) scatter_into(counts, dim, places, repeated_value(counts, places, 0), {});
+  call<"scatter_add_", Tensor>(counts, dim, places, Tensor(repeated_value(counts, places, 1)));
   counts = maximum(counts, wrapped_number(1));
   if (is_differentiable(input.dtype())) return sum / counts;
   return call<"floor_divide", Tensor>(sum, counts);

@@ -83,11 +83,13 @@ void for_each_row(const Block<T>& block, F&& f) {
 
 template <class T>
 void add_halves(const Block<T>& block, AddLoop add_at) {
+  const Steps& column = block.column;
+  const AddSteps steps{block.dim_stride, column.self, column.index, column.other};
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t* index = block.index + r * block.row.index;
     int64_t done = add_at(block.self + r * block.row.self, index, block.other + r * block.row.other,
-                          block.columns, block.dim_size);
-    if (done < block.columns) block.refuse(index[done]);
+                          steps, block.columns, block.dim_size);
+    if (done < block.columns) block.refuse(index[done * column.index]);
   }
 }
 
@@ -170,9 +172,9 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
   visit_combination(how, self.dtype(), [&]<class Combine>(Combine combine) {
     using T = typename Combine::Type;
     for_each_block<T>(self, d, places, values, false, [&](const Block<T>& block) {
-      if (adds_halves && block.is_flat())
+      if (block.has_rigid_rows() && block.column.self != 0) for_each_row(block, combine_run);
+      else if (adds_halves)
         add_halves(block, index_loops().add_at[self.dtype() == DType::bfloat16]);
-      else if (block.has_rigid_rows() && block.column.self != 0) for_each_row(block, combine_run);
       else for_each_element(block, [combine](T& to, const T& from) { to = combine(to, from); });
     });
   });

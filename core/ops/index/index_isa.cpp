@@ -87,13 +87,15 @@ void combine(void* to, const void* from, int64_t step, int64_t n) {
 }
 
 template <class T>
-int64_t add_at(void* to, const int64_t* places, const void* from, int64_t n, int64_t size) {
+int64_t add_at(void* to, const int64_t* places, const void* from, AddSteps steps, int64_t n,
+               int64_t size) {
   T* out = static_cast<T*>(to);
   const T* in = static_cast<const T*>(from);
   for (int64_t k = 0; k < n; ++k) {
-    int64_t place = places[k];
+    int64_t place = places[k * steps.places];
     if (uint64_t(place) >= uint64_t(size)) return k;
-    out[place] = sum_of(out[place], in[k]);
+    T& sum = out[place * steps.place + k * steps.to];
+    sum = sum_of(sum, in[k * steps.from]);
   }
   return n;
 }

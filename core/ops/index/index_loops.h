@@ -9,8 +9,13 @@ namespace rushlight {
 // Combines to[k] with the elements of `from`, which lie `step` bytes apart.
 using CombineLoop = void (*)(void* to, const void* from, int64_t step, int64_t n);
 
-using AddLoop = int64_t (*)(void* to, const int64_t* places, const void* from, int64_t n,
-                            int64_t size);
+// How far elements of a loop are apart, in elements: from one place to the next, and from one
+// iteration to the next.
+struct AddSteps {
+  int64_t place, to, places, from;
+};
+using AddLoop = int64_t (*)(void* to, const int64_t* places, const void* from, AddSteps steps,
+                            int64_t n, int64_t size);
 
 struct IndexLoops {
   // Whether all places are from 0 to size - 1.
@@ -23,8 +28,8 @@ struct IndexLoops {
                       int64_t size, int64_t stride, bool is_first);
   // By Scatter, but null for write; for real dtypes in the order of DType, but null for bool.
   CombineLoop combine[kScatterCount][kRealTypes];
-  // to[places[k]] += from[k], one after the other, up to the first place that is not from 0 to
-  // size - 1; returns how many these are. For float16 and bfloat16.
+  // Adds element k of `from` at place k of `to`, one after the other, up to the first place that is
+  // not from 0 to size - 1; returns how many these are. For float16 and bfloat16.
   AddLoop add_at[2];
   // Flags are true unless they are 0.
   int64_t (*count)(const uint8_t* flags, int64_t n);
