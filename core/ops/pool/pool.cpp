@@ -2,8 +2,6 @@
 // Python calls (pool_max.cpp, pool_avg.cpp) prepares sizes for them.
 #include "core/ops/pool/pool.h"
 
-#include <limits>
-
 #include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 #include "core/ops/pool/pool_arguments.h"
@@ -12,35 +10,6 @@ namespace rushlight {
 namespace {
 
 Shape no_dilation(ShapeRef size) { return Shape(size.size(), 1); }
-
-// The windows over images or volumes of this size; an empty kernel makes them adaptive.
-PoolWindows3d make_windows(ShapeRef size, ShapeRef out, ShapeRef kernel, ShapeRef stride,
-                           ShapeRef padding, ShapeRef dilation) {
-  size_t dims = size.size();
-  CHECK(dims == 2 || dims == 3, "sizes must have 2 or 3 numbers, but are ", ShapeText{size}, ".");
-  check_window_numbers(size, dims, "image size", 1);
-  check_window_numbers(out, dims, "output size", 0);
-  int64_t pixels = 1;
-  bool overflows = false;
-  for (int64_t s : size) overflows |= __builtin_mul_overflow(pixels, s, &pixels);
-  CHECK(!overflows && pixels <= std::numeric_limits<int32_t>::max(), "images of ", ShapeText{size},
-        " pixels are too large: they may have 2^31 - 1.");
-  bool adaptive = kernel.empty();
-  if (!adaptive) {
-    check_window_numbers(kernel, dims, "kernel_size", 1);
-    check_window_numbers(stride, dims, "stride", 1);
-    check_window_numbers(padding, dims, "padding", 0);
-    check_window_numbers(dilation, dims, "dilation", 1);
-  }
-  PoolWindows3d windows{kOnePlane, kOnePlane, kOnePlane};
-  for (size_t d = 0; d < dims; ++d) {
-    int64_t even = out[d] > 0 && size[d] % out[d] == 0 ? size[d] / out[d] : 0;
-    windows[d + 3 - dims] =
-        adaptive ? PoolWindows{size[d], out[d], even, even, 0, 1}
-                 : PoolWindows{size[d], out[d], kernel[d], stride[d], padding[d], dilation[d]};
-  }
-  return windows;
-}
 
 ShapeRef volume_size(const Shape& sizes) { return ShapeRef(sizes).subspan(2); }
 
@@ -67,7 +36,7 @@ An empty kernel_size gives adaptive windows; the numbers after it are then not r
     check_volumes(input);
     PoolWindows3d windows =
         make_windows(volume_size(input.sizes()), out, kernel_size, stride, padding, dilation);
-    auto [values, indices] = max_pool_kernel(windows, input);
+    auto [values, indices] = max_pool_kernel(windows, input, true);
     return std::tuple(values, indices);
   },
   .saves   = saves<"indices", "input.shape">,

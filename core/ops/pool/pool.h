@@ -16,8 +16,13 @@ namespace rushlight {
 using PoolWindows3d = std::array<PoolWindows, 3>;  // of planes, rows and columns
 inline constexpr PoolWindows kOnePlane{1, 1, 1, 1, 0, 1};
 
-// The maxima and their places in the image or volume, as int32.
-std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows3d& windows, const Tensor& input);
+// The windows over images or volumes of this size; an empty kernel makes them adaptive.
+PoolWindows3d make_windows(ShapeRef size, ShapeRef out, ShapeRef kernel, ShapeRef stride,
+                           ShapeRef padding, ShapeRef dilation);
+
+// The maxima and, if asked for, their places in the image or volume, as int32.
+std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows3d& windows, const Tensor& input,
+                                          bool with_indices);
 
 // Adds each element of grad to the place that indices names, in volumes of the windows' size.
 Tensor max_pool_backward_kernel(const PoolWindows3d& windows, const Tensor& grad,
@@ -29,7 +34,8 @@ Tensor avg_pool_backward_kernel(const PoolWindows3d& windows, PoolDivisor diviso
 
 // ---- for each device ---------------------------------------------------------------------------
 
-std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input);
+std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input,
+                                          bool with_indices);
 Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad,
                                 const Tensor& indices);
 Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input);

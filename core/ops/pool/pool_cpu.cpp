@@ -255,21 +255,24 @@ char* bytes_at(const Tensor& tensor, int64_t element) {
 
 }  // namespace
 
-std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input) {
+std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input,
+                                          bool with_indices) {
   VolumeTables tables(windows);
   PoolLayout layout(input, tables.has_few_outputs(computed_dtype(input.dtype())));
   bool channels_last = layout.channels_last();
   Tensor x = layout.turned(input);
   Shape sizes = pooled_sizes(windows, x);
   Tensor values = empty_volumes(sizes, x.dtype(), {}, channels_last);
-  Tensor indices = empty_volumes(sizes, DType::int32, {}, channels_last);
+  Tensor indices;
+  if (with_indices) indices = empty_volumes(sizes, DType::int32, {}, channels_last);
   tables.fill();
   MaxPoolLoop loop = loops().max[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last), 0, [&](const Part& part) {
     loop(tables.volume(part), bytes_at(x, part.in), bytes_at(values, part.out),
-         indices.data<int32_t>() + part.out);
+         with_indices ? indices.data<int32_t>() + part.out : nullptr);
   });
-  return {layout.restored(values, input.dtype()), layout.restored(indices, DType::int32)};
+  if (with_indices) indices = layout.restored(indices, DType::int32);
+  return {layout.restored(values, input.dtype()), indices};
 }
 
 Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad,

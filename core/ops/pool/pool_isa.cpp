@@ -73,8 +73,8 @@ struct VectorsOf {
   typedef E Loose __attribute__((vector_size(kCount * sizeof(E)), aligned(sizeof(E)), may_alias));
 };
 
-// Vectors of values, and of integers of the same size: kVectorBytes along channels, kPoolRowBytes
-// along the rows of planes, which are short.
+// Vectors of values, and of integers of the same size: kVectorBytes, or kPoolRowBytes along short
+// rows of planes.
 template <class T, int kBytes>
 struct Vectors {
   static constexpr int kCount = kBytes / int(sizeof(T));
@@ -209,18 +209,23 @@ template <class V, class One, class Some>
 template <class T, class One, class Some>
 [[gnu::always_inline]] inline void for_outputs(const PoolVolume& volume, One one, Some some) {
   const PoolAxis& columns = volume.columns;
+  auto along_row = [&]<int kBytes>(Count<kBytes>, int64_t plane, int64_t row) {
+    with_stride(columns.stride, [&](auto stride) {
+      for_lanes<Vectors<T, kBytes>>(
+          columns.out, columns.even_begin, columns.even_end,
+          [&](int64_t column) { one(Place{plane, row, column}, 0); },
+          [&](auto v, auto many, int64_t column) {
+            some(v, many, Place{plane, row, column}, 0, stride, stride);
+          });
+    });
+  };
+  const bool fills_vectors =  // with elements that are not collected one by one
+      columns.stride <= 2 &&
+      (columns.even_end - columns.even_begin) * int64_t(sizeof(T)) >= kVectorBytes;
   for_rows(volume, [&](int64_t plane, int64_t row) {
-    if (volume.pixel == 1) {
-      with_stride(columns.stride, [&](auto stride) {
-        for_lanes<Vectors<T, kPoolRowBytes>>(
-            columns.out, columns.even_begin, columns.even_end,
-            [&](int64_t column) { one(Place{plane, row, column}, 0); },
-            [&](auto v, auto many, int64_t column) {
-              some(v, many, Place{plane, row, column}, 0, stride, stride);
-            });
-      });
-      return;
-    }
+    if (volume.pixel == 1)
+      return fills_vectors ? along_row(Count<kVectorBytes>(), plane, row)
+                           : along_row(Count<kPoolRowBytes>(), plane, row);
     for (int64_t column = 0; column < columns.out; ++column) {
       Place at{plane, row, column};
       for_channels<Vectors<T, kVectorBytes>>(
@@ -237,16 +242,51 @@ inline constexpr T kLeast = T(-__builtin_inf());
 template <>
 inline constexpr int64_t kLeast<int64_t> = INT64_MIN;
 
+// The better of two, of which NaN is best.
+template <class V>
+[[gnu::always_inline]] inline auto is_better(V x, V best) {
+  return (x > best) | (x != x);
+}
+
+// Without places.
+template <class T, class Memory>
+void max_pool_values(const PoolVolume& volume, const Memory* in, Memory* out) {
+  auto one = [&](Place at, int64_t c) {
+    T best = kLeast<T>;
+    for_window(volume, at, [&](int64_t pixel) {
+      T x = convert<T>(in[pixel * volume.pixel + c]);
+      best = is_better(x, best) ? x : best;
+    });
+    out[number_of(volume, at) * volume.pixel + c] = convert<Memory>(best);
+  };
+  auto some = [&]<class V, int many>(V, Count<many>, Place at, int64_t c, auto stride, auto) {
+    typename V::Value best[many];
+    for (int m = 0; m < many; ++m) best[m] = typename V::Value{} + kLeast<T>;
+    for_window(volume, at, [&](int64_t pixel) {
+      const Memory* from = in + pixel * volume.pixel + c;
+      for (int m = 0; m < many; ++m) {
+        typename V::Value x = V::load(from + m * V::kCount * stride, stride);
+        typename V::Value larger = x > best[m] ? x : best[m];
+        best[m] = x != x ? x : larger;
+      }
+    });
+    int64_t to = number_of(volume, at) * volume.pixel + c;
+    for (int m = 0; m < many; ++m) V::store(out + to + m * V::kCount, best[m]);
+  };
+  for_outputs<T>(volume, one, some);
+}
+
 template <class T, class Memory>
 void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t* indices) {
   const Memory* in = static_cast<const Memory*>(input);
   Memory* out = static_cast<Memory*>(output);
+  if (!indices) return max_pool_values<T>(volume, in, out);
   auto one = [&](Place at, int64_t c) {
     T best = kLeast<T>;
     int64_t index = first_pixel(volume, at), to = number_of(volume, at) * volume.pixel + c;
     for_window(volume, at, [&](int64_t pixel) {
       T x = convert<T>(in[pixel * volume.pixel + c]);
-      bool better = (x > best) | (x != x);
+      const bool better = is_better(x, best);
       best = better ? x : best;
       index = better ? pixel : index;
     });
@@ -265,7 +305,7 @@ void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t
       const Memory* from = in + pixel * volume.pixel + c;
       for (int m = 0; m < many; ++m) {
         typename V::Value x = V::load(from + m * V::kCount * stride, stride);
-        auto better = (x > best[m]) | (x != x);
+        auto better = is_better(x, best[m]);
         best[m] = better ? x : best[m];
         index[m] = better ? steps + Element(pixel + m * V::kCount * step) : index[m];
       }

@@ -1,6 +1,9 @@
 // Defines the kernels of pooling but for the arithmetic: checks and memory for results.
 #include "core/ops/pool/pool.h"
 
+#include <limits>
+
+#include "core/ops/window_numbers.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -44,6 +47,34 @@ bool is_to_compute(const Tensor& result) {
 
 }  // namespace
 
+PoolWindows3d make_windows(ShapeRef size, ShapeRef out, ShapeRef kernel, ShapeRef stride,
+                           ShapeRef padding, ShapeRef dilation) {
+  size_t dims = size.size();
+  CHECK(dims == 2 || dims == 3, "sizes must have 2 or 3 numbers, but are ", ShapeText{size}, ".");
+  check_window_numbers(size, dims, "image size", 1);
+  check_window_numbers(out, dims, "output size", 0);
+  int64_t pixels = 1;
+  bool overflows = false;
+  for (int64_t s : size) overflows |= __builtin_mul_overflow(pixels, s, &pixels);
+  CHECK(!overflows && pixels <= std::numeric_limits<int32_t>::max(), "images of ", ShapeText{size},
+        " pixels are too large: they may have 2^31 - 1.");
+  bool adaptive = kernel.empty();
+  if (!adaptive) {
+    check_window_numbers(kernel, dims, "kernel_size", 1);
+    check_window_numbers(stride, dims, "stride", 1);
+    check_window_numbers(padding, dims, "padding", 0);
+    check_window_numbers(dilation, dims, "dilation", 1);
+  }
+  PoolWindows3d windows{kOnePlane, kOnePlane, kOnePlane};
+  for (size_t d = 0; d < dims; ++d) {
+    int64_t even = out[d] > 0 && size[d] % out[d] == 0 ? size[d] / out[d] : 0;
+    windows[d + 3 - dims] =
+        adaptive ? PoolWindows{size[d], out[d], even, even, 0, 1}
+                 : PoolWindows{size[d], out[d], kernel[d], stride[d], padding[d], dilation[d]};
+  }
+  return windows;
+}
+
 Shape pooled_sizes(const PoolWindows3d& windows, const Tensor& like) {
   Shape sizes{like.size(0), like.size(1)};
   for (size_t d = like.dim() == 4; d < 3; ++d) sizes.push_back(windows[d].out);
@@ -62,9 +93,11 @@ Tensor empty_volumes(ShapeRef sizes, DType dtype, Device device, bool channels_l
   return empty_strided(sizes, strides_for(sizes, format), dtype, device);
 }
 
-std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows3d& windows, const Tensor& input) {
+std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows3d& windows, const Tensor& input,
+                                          bool with_indices) {
   check_windows(windows);
-  if (input.device().is_cpu() && !has_no_outputs(windows)) return max_pool_on_cpu(windows, input);
+  if (input.device().is_cpu() && !has_no_outputs(windows))
+    return max_pool_on_cpu(windows, input, with_indices);
   Tensor values = pooled_volumes(windows, input, input.dtype());
   Tensor indices = pooled_volumes(windows, input, DType::int32);
   if (is_to_compute(values)) max_pool_on_cuda(windows, input, values, indices);

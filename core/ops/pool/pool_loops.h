@@ -36,7 +36,8 @@ template <class F>
   for (int64_t x = 0; x < pixels; ++x) f(x * channels, x * pixel, channels);
 }
 
-// The largest element of each window and its place in the volume; NaN is the largest.
+// The largest element of each window and, unless `indices` is null, its place in the volume; NaN is
+// the largest.
 using MaxPoolLoop = void (*)(const PoolVolume& volume, const void* input, void* output,
                              int32_t* indices);
 // The sum of each window, divided by the output's divisor.

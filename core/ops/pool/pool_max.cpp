@@ -1,5 +1,8 @@
 // Owns the maxima over windows that Python calls.
+#include "core/autograd/grad_mode.h"
+#include "core/ops/lift.h"
 #include "core/ops/op.h"
+#include "core/ops/pool/pool.h"
 #include "core/ops/pool/pool_arguments.h"
 
 namespace rushlight {
@@ -23,11 +26,26 @@ Pair with_long_indices(const Pair& pooled) {
   return {std::get<0>(pooled), cast(std::get<1>(pooled), DType::int64)};
 }
 
+// Whether nobody asks where the maxima are: neither a gradient nor a mode, which is shown an op.
+bool needs_values_alone(const Tensor& input) {
+  return input.device().is_cpu() && !input.is_hollow() && !is_lifted(input) &&
+         !(call_watch.watchers & kWatchedByModes) &&
+         !(is_grad_enabled() && gradient_edge_exists(input));
+}
+
 // The forwards of the ops.
 template <int64_t dims>
 constexpr auto max_pool = [](const Tensor& input, ShapeRef kernel_size,
                              std::optional<ShapeRef> stride, ShapeRef padding, ShapeRef dilation,
                              bool ceil_mode) {
+  if (needs_values_alone(input)) {
+    PoolBatch batch(input, dims);
+    const Tensor& volumes = batch.volumes();
+    PoolArguments a(dims, volumes, kernel_size, stride, padding, dilation, ceil_mode);
+    PoolWindows3d windows = make_windows(ShapeRef(volumes.sizes()).subspan(2), a.out, a.kernel,
+                                         a.stride, a.padding, a.dilation);
+    return batch.restore(max_pool_kernel(windows, volumes, false).first);
+  }
   return std::get<0>(max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode));
 };
 template <int64_t dims>
