@@ -278,9 +278,13 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
   if (pattern_of(input) == pattern_of(pattern)) return sparse_values(input);
   if (pattern_of(input)->sparse_dim() != wanted.sparse_dim())
     return elements_at(to_dense(input), pattern);
-  if (pattern_of(input)->block() != wanted.block())
-    return elements_at(to_layout_of(pattern, input), pattern);
-  Tensor source = coalesced(input), values = sparse_values(source);
+  Tensor source = input;
+  if (pattern_of(input)->block() != wanted.block()) {
+    source = to_layout(input, Layout::sparse_coo);
+    if (!wanted.block().empty()) source = blocks_of_elements(source, wanted.block());
+  }
+  source = coalesced(source);
+  Tensor values = sparse_values(source);
   if (values.size(0) == 0) {
     Shape sizes = values.sizes();
     sizes[0] = wanted.count();
