@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sparse_matrices import BLOCK, batch_of_matrices
 
 import rushlight as torch
 
@@ -12,18 +13,6 @@ pytorch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 LAYOUTS = ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"]
-BLOCK = (2, 3)
-
-
-def matrices(batch: tuple[int, ...], dense: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Matrices of 4 x 6, each with two blocks of 2 x 3 in a place of their own."""
-    generator = np.random.default_rng(seed)
-    used = np.zeros((int(np.prod(batch)), 4), dtype=bool)
-    for matrix in used:
-        matrix[generator.choice(4, 2, replace=False)] = True
-    used = used.reshape(*batch, 2, 2).repeat(2, -2).repeat(3, -1)
-    values = np.round(generator.normal(size=(*used.shape, *dense)), 3)
-    return values * used.reshape(*used.shape, *[1] * len(dense))
 
 
 def compressed(library: Any, layout: str, array: np.ndarray, dense_dim: int = 0) -> Any:
@@ -92,8 +81,8 @@ def test_results_equal(layout: str, batch: Any, dense: Any) -> None:
         for library in (torch, pytorch):
             names = {
                 "torch": library,
-                "x": compressed(library, layout, matrices(batch, dense), len(dense)),
-                "d": library.from_numpy(matrices(batch, dense, 1)),
+                "x": compressed(library, layout, batch_of_matrices(batch, dense), len(dense)),
+                "d": library.from_numpy(batch_of_matrices(batch, dense, 1)),
             }
             try:
                 results.append(eval(expression, names))
@@ -132,7 +121,7 @@ def test_tensors_are_made_alike(expression: str) -> None:
 def test_texts_and_files_are_alike(layout: str, batch: Any, dense: Any) -> None:
     texts = []
     for library, other in ((torch, pytorch), (pytorch, torch)):
-        x = compressed(library, layout, matrices(batch, dense), len(dense))
+        x = compressed(library, layout, batch_of_matrices(batch, dense), len(dense))
         texts.append(repr(x) + repr(x.float().requires_grad_()))
         file = io.BytesIO()
         library.save(x, file)
@@ -144,10 +133,10 @@ def test_texts_and_files_are_alike(layout: str, batch: Any, dense: Any) -> None:
 @pytest.mark.parametrize("batch", [(2,), (2, 3)])
 def test_products_sampled_at_the_entries_equal(batch: Any) -> None:
     generator = np.random.default_rng(1)
-    left, right = generator.normal(size=(*batch, 4, 5)), generator.normal(size=(*batch, 5, 6))
+    left, right = generator.normal(size=(*batch, 4, 5)), generator.normal(size=(*batch, 5, 9))
     results = []
     for library in (torch, pytorch):
-        x = compressed(library, "sparse_csr", matrices(batch, ()))
+        x = compressed(library, "sparse_csr", batch_of_matrices(batch, ()))
         factors = library.from_numpy(left), library.from_numpy(right)
         results.append(library.sparse.sampled_addmm(x, *factors, beta=0.5, alpha=2.0))
     same(*results)
@@ -155,7 +144,7 @@ def test_products_sampled_at_the_entries_equal(batch: Any) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_gradients_of_values_with_dense_dims_equal(layout: str) -> None:
-    array = matrices((), (2,))
+    array = batch_of_matrices((), (2,))
     results = []
     for library in (torch, pytorch):
         x = compressed(library, layout, array, 1)
@@ -180,7 +169,7 @@ def test_gradients_of_values_with_dense_dims_equal(layout: str) -> None:
 def test_the_gradient_of_a_leaf_has_its_pattern(batch: Any) -> None:
     results = []
     for library in (torch, pytorch):
-        leaf = compressed(library, "sparse_csr", matrices(batch, (2,)), 1).requires_grad_()
+        leaf = compressed(library, "sparse_csr", batch_of_matrices(batch, (2,)), 1).requires_grad_()
         (leaf.values() ** 3).sum().backward()
         results.append(leaf.grad)
     same(*results)

@@ -6,7 +6,7 @@ import copy
 import io
 import math
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,41 +15,20 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops.matrix import tensor_of
-from sparse_matrices import BLOCK_LAYOUTS, LAYOUTS, same
+from sparse_matrices import (
+    BLOCK,
+    BLOCK_LAYOUTS,
+    LAYOUTS,
+    batch_of_matrices,
+    compressed,
+    compressed_parts,
+    same,
+)
 
 import rushlight as torch
-from rushlight import Tensor
 
 COMPRESSED = LAYOUTS[1:]
-BLOCK = (2, 3)
 SIZES = [((3,), ()), ((2, 2), ()), ((), (2,)), ((3,), (2,)), ((2, 2), (2, 3)), ((1,), ())]
-
-
-def matrices(
-    batch: Sequence[int] = (3,), dense: Sequence[int] = (), seed: int = 0, count: int = 4
-) -> np.ndarray:
-    """Batches of 4 x 9 matrices that have as many blocks of 2 x 3 each, not all zero."""
-    generator = np.random.default_rng(seed)
-    used = np.zeros((math.prod(batch), 6), dtype=bool)
-    for matrix in used:
-        matrix[generator.choice(6, count, replace=False)] = True
-    used = used.reshape(*batch, 2, 3).repeat(2, -2).repeat(3, -1)
-    values = generator.normal(size=(*used.shape, *dense))
-    return values * used.reshape(*used.shape, *[1] * len(dense))
-
-
-def compressed(dense: np.ndarray | Tensor, layout: Any, dense_dim: int = 0) -> Tensor:
-    tensor = dense if isinstance(dense, Tensor) else tensor_of(dense)
-    if layout is torch.sparse_coo:
-        return tensor.to_sparse(tensor.dim() - dense_dim)
-    blocksize = BLOCK if layout in BLOCK_LAYOUTS else None
-    return tensor.to_sparse(layout=layout, blocksize=blocksize, dense_dim=dense_dim)
-
-
-def parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    if x.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return x.crow_indices(), x.col_indices(), x.values()
-    return x.ccol_indices(), x.row_indices(), x.values()
 
 
 def scipy_parts(matrix: np.ndarray, layout: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -68,32 +47,32 @@ def scipy_parts(matrix: np.ndarray, layout: Any) -> tuple[np.ndarray, np.ndarray
 @pytest.mark.parametrize("layout", COMPRESSED, ids=str)
 @pytest.mark.parametrize("batch", [(3,), (2, 2)])
 def test_each_matrix_of_a_batch_has_the_parts_that_scipy_gives_it(layout: Any, batch: Any) -> None:
-    dense = matrices(batch)
+    dense = batch_of_matrices(batch)
     x = compressed(dense, layout)
     assert (x.shape, x.sparse_dim(), x.dense_dim()) == (dense.shape, 2, 0)
     for place in np.ndindex(*batch):
         expected = scipy_parts(dense[place], layout)
         assert x._nnz() == len(expected[2])
-        for part, of_one in zip(parts(x), expected, strict=True):
+        for part, of_one in zip(compressed_parts(x), expected, strict=True):
             np.testing.assert_array_equal(part[place].numpy(), of_one)
         one = x[place]
         assert (one.layout, one.shape) == (layout, (4, 9))
-        for part, of_one in zip(parts(one), expected, strict=True):
+        for part, of_one in zip(compressed_parts(one), expected, strict=True):
             np.testing.assert_array_equal(part.numpy(), of_one)
 
 
 @pytest.mark.parametrize("layout", COMPRESSED, ids=str)
 @pytest.mark.parametrize(("batch", "dense_sizes"), SIZES)
 def test_the_parts_make_the_tensor_again(layout: Any, batch: Any, dense_sizes: Any) -> None:
-    dense = matrices(batch, dense_sizes)
+    dense = batch_of_matrices(batch, dense_sizes)
     x = compressed(dense, layout, len(dense_sizes))
     block = BLOCK if layout in BLOCK_LAYOUTS else ()
     assert (x.sparse_dim(), x.dense_dim()) == (2, len(dense_sizes))
-    assert parts(x)[0].shape[:-1] == parts(x)[1].shape[:-1] == batch
+    assert compressed_parts(x)[0].shape[:-1] == compressed_parts(x)[1].shape[:-1] == batch
     assert x.values().shape == (*batch, x._nnz(), *block, *dense_sizes)
     same(x, dense)
     for again in (
-        torch.sparse_compressed_tensor(*parts(x), x.shape, layout=layout),
+        torch.sparse_compressed_tensor(*compressed_parts(x), x.shape, layout=layout),
         x.clone(),
         x.detach(),
         x.to("cpu", copy=True),
@@ -103,25 +82,25 @@ def test_the_parts_make_the_tensor_again(layout: Any, batch: Any, dense_sizes: A
         assert (again.layout, again.shape) == (layout, x.shape)
         same(again, dense)
         torch.testing.assert_close(again, x)
-        for part, expected in zip(parts(again), parts(x), strict=True):
+        for part, expected in zip(compressed_parts(again), compressed_parts(x), strict=True):
             assert torch.equal(part, expected)
     file = io.BytesIO()
     torch.save(x, file)
     file.seek(0)
     same(torch.load(file), dense)
-    as_small = torch.sparse_compressed_tensor(*parts(x), layout=layout)
+    as_small = torch.sparse_compressed_tensor(*compressed_parts(x), layout=layout)
     assert as_small.dim() == x.dim()
     same(as_small, dense[tuple(slice(n) for n in as_small.shape)])
 
 
 def test_indices_of_a_batch_are_read_only_and_its_values_shared() -> None:
-    x = compressed(matrices(), torch.sparse_csr)
+    x = compressed(batch_of_matrices(), torch.sparse_csr)
     for part in (x.crow_indices(), x.col_indices()):
         with pytest.raises(RuntimeError, match="read-only"):
             part.fill_(10**9)
     x.values().mul_(10)
     x[1].values().mul_(10)
-    same(x, matrices() * np.array([10, 100, 10]).reshape(3, 1, 1))
+    same(x, batch_of_matrices() * np.array([10, 100, 10]).reshape(3, 1, 1))
 
 
 def test_text_of_a_batch() -> None:
@@ -137,10 +116,10 @@ def test_text_of_a_batch() -> None:
 
 
 def test_differences_are_told_by_assert_close() -> None:
-    x = compressed(matrices(), torch.sparse_csr)
+    x = compressed(batch_of_matrices(), torch.sparse_csr)
     for other, message in (
         (x * 2, "not close"),
-        (compressed(matrices(count=3), torch.sparse_csr), "_nnz"),
+        (compressed(batch_of_matrices(count=3), torch.sparse_csr), "_nnz"),
         (x[0], "shape"),
     ):
         with pytest.raises(AssertionError, match=message):
@@ -154,7 +133,7 @@ def test_differences_are_told_by_assert_close() -> None:
 def test_batches_of_nothing(layout: Any, shape: Any) -> None:
     x = compressed(np.zeros(shape), layout)
     assert (x.shape, x._nnz(), x.values().shape[: len(shape) - 2]) == (shape, 0, shape[:-2])
-    again = torch.sparse_compressed_tensor(*parts(x), x.shape, layout=layout)
+    again = torch.sparse_compressed_tensor(*compressed_parts(x), x.shape, layout=layout)
     for one in (x, again, x * 2, x.sin(), x + x, x.mT.mT, torch.zeros_like(x), x.to_sparse_coo()):
         same(one, np.zeros(shape))
     for other in COMPRESSED:
@@ -165,7 +144,7 @@ def test_batches_of_nothing(layout: Any, shape: Any) -> None:
     if len(shape) == 3:
         same(torch.bmm(x, torch.ones(shape[0], shape[2], 2).double()), np.zeros((*shape[:2], 2)))
     values = x.values().requires_grad_()
-    made = torch.sparse_compressed_tensor(*parts(x)[:2], values, x.shape, layout=layout)
+    made = torch.sparse_compressed_tensor(*compressed_parts(x)[:2], values, x.shape, layout=layout)
     made.to_dense().sum().backward()
     assert values.grad is not None
     assert values.grad.shape == values.shape
@@ -246,6 +225,12 @@ PAIR = [[0, 1], [0, 1]]  # where the only row of two matrices begins and ends
             lambda v: torch.stack([torch.eye(4), torch.ones(4, 4)]).to_sparse_bsr(2),
             "matrix 0 has 2 and matrix 1 has 4",
         ),
+        (
+            lambda v: torch.sparse_csr_tensor([[0, 1]], [[2**61 - 1]], v[:1]).index_select(
+                0, torch.zeros(8, dtype=torch.int64)
+            ),
+            "overflow",
+        ),
         (lambda v: torch.ones(2, 3).to_sparse_csr(dense_dim=1), "dense_dim=1. Two dims at least"),
         (lambda v: torch.ones(2, 3).to_sparse_csr(dense_dim=-1), "dense_dim=-1"),
         (lambda v: torch.ones(2, 3, 5).to_sparse_bsr(2), "must be divisible"),
@@ -257,25 +242,46 @@ def test_wrong_parts_are_refused_with_the_place(make: Callable[[Any], Any], mess
         make(torch.ones(2, 1))
 
 
-@given(st.data())
-@settings(max_examples=200)
-def test_parts_at_random_make_a_tensor_or_an_error(data: Any) -> None:
-    def array(name: str) -> np.ndarray:
-        shape = data.draw(st.lists(st.integers(0, 3), min_size=0, max_size=3), label=name)
-        element = st.integers(-1, 4)
-        count = math.prod(shape)
-        elements = data.draw(st.lists(element, min_size=count, max_size=count))
-        return np.array(elements, dtype=np.int64).reshape(shape)
+@st.composite
+def parts_of_batches(draw: Any) -> tuple[list[np.ndarray], Any, Any]:
+    """Parts of a batch, of which one number may be another one, and a size that may not fit."""
+    layout = draw(st.sampled_from(COMPRESSED))
+    batch = draw(st.lists(st.integers(0, 2), max_size=2))
+    lines, count, width = draw(st.integers(0, 3)), draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    matrices = math.prod(batch)
+    inner = st.lists(st.integers(0, count), min_size=max(lines - 1, 0), max_size=max(lines - 1, 0))
+    starts = [[0, *sorted(draw(inner)), count][: lines + 1] for _ in range(matrices)]
+    index = st.integers(0, max(width - 1, 0))
+    total = matrices * count
+    others = draw(st.lists(index, min_size=total, max_size=total))
+    arrays = [
+        np.array(starts, dtype=np.int64).reshape(*batch, lines + 1),
+        np.array(others, dtype=np.int64).reshape(*batch, count),
+    ]
+    for array in arrays:
+        if array.size and draw(st.integers(0, 3)) == 0:
+            place = draw(st.integers(0, array.size - 1))
+            array.flat[place] = draw(st.integers(-1, 4) | st.sampled_from([2**62, -(2**63)]))
+    block = [2, 3] if layout in BLOCK_LAYOUTS else []
+    dense = draw(st.lists(st.integers(0, 2), max_size=1))
+    arrays.append(np.ones((*batch, count, *block, *dense)))
+    matrix = (lines, width) if layout in (torch.sparse_csr, torch.sparse_bsr) else (width, lines)
+    matrix = tuple(n * b for n, b in zip(matrix, block or [1, 1], strict=True))
+    return arrays, layout, draw(st.sampled_from([None, (*batch, *matrix, *dense), (2, 3)]))
 
-    layout = data.draw(st.sampled_from(COMPRESSED))
-    size = data.draw(st.none() | st.lists(st.integers(-1, 4), max_size=5))
-    arrays = [torch.from_numpy(array(name)) for name in ("starts", "others", "values")]
+
+@given(parts_of_batches())
+@settings(max_examples=300)
+def test_parts_at_random_make_a_tensor_or_an_error(parts: Any) -> None:
+    arrays, layout, size = parts
+    starts, others, values = (tensor_of(array) for array in arrays)
     try:
-        x = torch.sparse_compressed_tensor(*arrays, size, layout=layout)
+        x = torch.sparse_compressed_tensor(starts, others, values, size, layout=layout)
     except RuntimeError:
         return
     same(x.to_sparse_coo(), x)
-    same(torch.sparse_compressed_tensor(*parts(x), x.shape, layout=layout), x)
+    same(x.to_dense().sum(), arrays[2].sum())
+    same(torch.sparse_compressed_tensor(*compressed_parts(x), x.shape, layout=layout), x)
 
 
 # Layouts and shapes
@@ -287,7 +293,7 @@ def test_parts_at_random_make_a_tensor_or_an_error(data: Any) -> None:
 def test_all_ways_between_layouts_keep_the_matrices(
     source: Any, target: Any, batch: Any, dense_sizes: Any
 ) -> None:
-    dense = matrices(batch, dense_sizes)
+    dense = batch_of_matrices(batch, dense_sizes)
     x = compressed(dense, source, len(dense_sizes))
     blocksize = BLOCK if target in BLOCK_LAYOUTS else None
     y = x.to_sparse(layout=target, blocksize=blocksize)
@@ -296,7 +302,9 @@ def test_all_ways_between_layouts_keep_the_matrices(
     assert x.to_sparse(layout=torch.strided).layout is torch.strided
     if target is not torch.sparse_coo:
         for part, expected in zip(
-            parts(y), parts(compressed(dense, target, len(dense_sizes))), strict=True
+            compressed_parts(y),
+            compressed_parts(compressed(dense, target, len(dense_sizes))),
+            strict=True,
         ):
             assert torch.equal(part, expected)
     if target in BLOCK_LAYOUTS and source in BLOCK_LAYOUTS:
@@ -305,7 +313,7 @@ def test_all_ways_between_layouts_keep_the_matrices(
 
 @pytest.mark.parametrize("layout", COMPRESSED, ids=str)
 def test_dims_of_a_batch_can_be_picked_and_swapped(layout: Any) -> None:
-    dense = matrices((2, 3), (2,))
+    dense = batch_of_matrices((2, 3), (2,))
     x, d = compressed(dense, layout, 1), tensor_of(dense)
     for name, pick in (
         ("first", lambda t: t[1]),
@@ -339,7 +347,7 @@ def test_dims_of_a_batch_can_be_picked_and_swapped(layout: Any) -> None:
         with pytest.raises(RuntimeError, match="must stay what it is|must stay so"):
             x.transpose(*dims)
     with pytest.raises(NotImplementedError, match="dense dims .* cannot be permuted"):
-        compressed(matrices((), (2, 2)), layout, 2).transpose(2, 3)
+        compressed(batch_of_matrices((), (2, 2)), layout, 2).transpose(2, 3)
     for wrong in (2, -3):
         with pytest.raises(IndexError, match="out of range"):
             x.select(0, wrong)
@@ -352,7 +360,7 @@ def test_dims_of_a_batch_can_be_picked_and_swapped(layout: Any) -> None:
 @pytest.mark.parametrize(("batch", "dense_sizes"), SIZES)
 def test_operations_equal_those_of_dense_tensors(layout: Any, batch: Any, dense_sizes: Any) -> None:
     dense_dim = len(dense_sizes)
-    a, b = matrices(batch, dense_sizes), matrices(batch, dense_sizes, seed=1)
+    a, b = batch_of_matrices(batch, dense_sizes), batch_of_matrices(batch, dense_sizes, seed=1)
     x, y, d = compressed(a, layout, dense_dim), compressed(b, layout, dense_dim), tensor_of(b)
     for result, expected in (
         (-x, -a),
@@ -400,14 +408,15 @@ def test_sums_of_tensors_with_other_places_need_as_many_in_each() -> None:
     assert (x + y).layout is torch.sparse_csr
     same(x + y, a + b)
     b[1] = a[1]
+    y = compressed(b, torch.sparse_csr)
     with pytest.raises(RuntimeError, match="matrix 0 has 2 and matrix 1 has 1"):
-        x + compressed(b, torch.sparse_csr)
+        x.add(y)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64, torch.complex128])
 def test_products_of_batches(layout: Any, dtype: Any) -> None:
-    dense = tensor_of(np.ceil(matrices((3,)) * 1000)).to(dtype)
+    dense = tensor_of(np.ceil(batch_of_matrices((3,)) * 1000)).to(dtype)
     x = compressed(dense, layout)
     y = tensor_of(np.random.default_rng(1).normal(size=(3, 9, 5)) * 10).to(dtype)
     product = torch.bmm(x, y)
@@ -427,7 +436,7 @@ def test_products_of_batches(layout: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("layout", COMPRESSED, ids=str)
 @pytest.mark.parametrize("batch", [(3,), (2, 2), (0,)])
 def test_products_are_sampled_at_the_entries(layout: Any, batch: Any) -> None:
-    a = matrices(batch)
+    a = batch_of_matrices(batch)
     x, generator = compressed(a, layout), np.random.default_rng(1)
     left, right = generator.normal(size=(*batch, 4, 5)), generator.normal(size=(*batch, 5, 9))
     sampled = torch.sparse.sampled_addmm(x, tensor_of(left), tensor_of(right), beta=0.5, alpha=2)
@@ -441,68 +450,5 @@ def test_products_are_sampled_at_the_entries(layout: Any, batch: Any) -> None:
         torch.sparse.sampled_addmm(x, torch.ones(4, 5).double(), torch.ones(5, 9).double())
     with pytest.raises(RuntimeError, match="without dense dims"):
         torch.sparse.sampled_addmm(
-            compressed(matrices(batch, (2,)), layout, 1), tensor_of(left), tensor_of(right)
+            compressed(batch_of_matrices(batch, (2,)), layout, 1), tensor_of(left), tensor_of(right)
         )
-
-
-# Gradients
-
-
-@pytest.mark.parametrize("layout", COMPRESSED, ids=str)
-@pytest.mark.parametrize(("batch", "dense_sizes"), [((2,), ()), ((2, 1), (2,)), ((), (2,))])
-def test_gradients_equal_finite_differences(layout: Any, batch: Any, dense_sizes: Any) -> None:
-    dense = matrices(batch, dense_sizes, count=2)
-    dense_dim = len(dense_sizes)
-    leaf = compressed(dense, layout, dense_dim).requires_grad_()
-    weights = tensor_of(np.random.default_rng(3).normal(size=dense.shape))
-    row = len(batch)
-    for masked in (True, False):
-        assert torch.autograd.gradcheck(lambda x: x.to_dense() * weights, leaf, masked=masked)
-        assert torch.autograd.gradcheck(lambda x: (x * 2).sin().values(), leaf, masked=True)
-    for function in (
-        lambda x: x.transpose(row, row + 1).to_dense(),
-        lambda x: x.to_sparse_coo().to_dense() ** 2,
-        lambda x: (x * weights).sum(),
-        lambda x: (x[0] if batch else x[..., 0]).to_dense() ** 2,
-        lambda x: (x + x).to_dense() * weights,
-    ):
-        assert torch.autograd.gradcheck(function, leaf, masked=True)
-    starts, others, values = parts(leaf.detach())
-
-    def made(values: Tensor) -> Tensor:
-        x = torch.sparse_compressed_tensor(starts, others, values, leaf.shape, layout=layout)
-        return x.to_dense().sin() * weights
-
-    assert torch.autograd.gradcheck(made, values.requires_grad_())
-    assert torch.autograd.gradgradcheck(made, values)
-    source = tensor_of(dense).requires_grad_()
-    (compressed(source, layout, dense_dim).to_dense() * weights).sum().backward()
-    assert source.grad is not None
-    same(source.grad, np.where(dense != 0, weights.numpy(), 0))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_gradients_of_products_of_batches(layout: Any) -> None:
-    leaf = compressed(matrices((2,), count=2), layout).requires_grad_()
-    generator = np.random.default_rng(2)
-    y = tensor_of(generator.normal(size=(2, 9, 3))).requires_grad_()
-    assert torch.autograd.gradcheck(torch.bmm, (leaf, y), masked=True)
-    if layout is not torch.sparse_coo:
-        z = tensor_of(generator.normal(size=(2, 4, 3))).requires_grad_()
-        assert torch.autograd.gradcheck(
-            lambda x, z, y: torch.sparse.sampled_addmm(x, z, y.mT).values(),
-            (leaf, z, y),
-            masked=True,
-        )
-
-
-@pytest.mark.parametrize("layout", COMPRESSED, ids=str)
-def test_the_gradient_of_a_sparse_leaf_has_its_pattern(layout: Any) -> None:
-    leaf = compressed(matrices((2,), (2,)), layout, 1).requires_grad_()
-    for _ in range(2):
-        (leaf.to_dense() * 3).sum().backward()
-    assert leaf.grad is not None
-    assert (leaf.grad.layout, leaf.grad.shape) == (layout, leaf.shape)
-    for part, expected in zip(parts(leaf.grad)[:2], parts(leaf.detach())[:2], strict=True):
-        assert torch.equal(part, expected)
-    assert (leaf.grad.values() == 6).all()

@@ -42,8 +42,7 @@ Tensor elements_of_blocks(const Tensor& input) {
     int64_t size = is_row ? rows : is_column ? columns : 1;
     for (int64_t k = 0; k < count; ++k)
       for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < columns; ++c)
-          *to++ = from[k] * size + is_row * r + is_column * c;
+        for (int64_t c = 0; c < columns; ++c) *to++ = from[k] * size + is_row * r + is_column * c;
   }
   Tensor values = sparse_values(input);
   Shape value_sizes(values.sizes().begin() + 2, values.sizes().end());

@@ -17,8 +17,8 @@ const EntryOrder& lines_of(const SparsePattern& pattern) {
   return pattern.by(is_by_columns(pattern.layout()));
 }
 
-// A copy, (batch..., size), whose elements of matrix m are those of `from` from m * step on, less m
-// * below.
+// A copy, (batch..., size), whose elements for matrix m are those of `from` from m * step on, less
+// m * below.
 Tensor by_matrix(const SparsePattern& pattern, const Tensor& from, int64_t size, int64_t step,
                  int64_t below) {
   Shape sizes = batch_of(pattern);
@@ -94,11 +94,8 @@ void check_equal_counts(const EntryOrder& lines, ShapeRef sizes) {
   for (int64_t m = 1; m < matrices; ++m) {
     int64_t first = start[step], entries = start[(m + 1) * step] - start[m * step];
     CHECK(entries == first,
-          "Expect the same number of specified elements per batch, but matrix 0 "
-          "has ",
-          first, " and matrix ", m, " has ", entries,
-          ". Use layout sparse_coo, which takes "
-          "any number.");
+          "Expect the same number of specified elements per batch, but matrix 0 has ", first,
+          " and matrix ", m, " has ", entries, ". Layout sparse_coo takes any number.");
   }
 }
 
@@ -109,6 +106,7 @@ Tensor with_changed_batch(const Tensor& input, const std::function<Tensor(const 
   Shape sizes(starts.sizes().begin(), starts.sizes().end() - 1);
   int64_t batch_dims = int64_t(sizes.size());
   for (int64_t size : ShapeRef(pattern.sizes()).last(2)) sizes.push_back(size);
+  checked_numel(sizes);
   int64_t width = sizes[size_t(batch_dims + !is_by_columns(pattern.layout()))];
   auto changed = SparsePattern::compressed(pattern.layout(), joined_lines(starts, others, width),
                                            sizes, pattern.coalesced(), pattern.block());
