@@ -153,14 +153,19 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Returns a matrix of layout sparse_csr, sparse_csc, sparse_bsr or sparse_bsc.
+    """Returns a matrix of layout sparse_csr, sparse_csc, sparse_bsr or sparse_bsc, or a batch.
+
+    The matrices of a batch have as many entries each. The elements of a matrix may be tensors
+    themselves, in dense dims.
 
     Args:
-        compressed_indices: the entry with which each row (or column) begins, and their number.
-        plain_indices: the column (or row) of each entry.
-        values: the elements, one for each entry. In sparse_bsr and sparse_bsc the entries are
-            blocks, and so are the rows and columns: (entries, rows of a block, columns of a block).
-        size: sizes of the matrix; as small as the indices allow when None.
+        compressed_indices: the entry with which each row (or column) begins, and their number:
+            (batch..., rows + 1).
+        plain_indices: the column (or row) of each entry: (batch..., entries).
+        values: the elements: (batch..., entries, dense dims...). In sparse_bsr and sparse_bsc the
+            entries are blocks, and so are the rows and columns: (batch..., entries, rows of a
+            block, columns of a block, dense dims...).
+        size: (batch..., rows, columns, dense dims...); as small as the indices allow when None.
         dtype: dtype of the values; that which they have when None.
         layout: torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr or torch.sparse_bsc.
         device: must be the CPU.
@@ -176,6 +181,11 @@ def sparse_compressed_tensor(
         >>> torch.sparse_compressed_tensor(*parts, layout=torch.sparse_csr).to_dense()
         tensor([[0., 5.],
                 [6., 0.]])
+        >>> parts = [[0, 1], [0, 1]], [[2], [0]], [[5.0], [6.0]]
+        >>> torch.sparse_compressed_tensor(*parts, layout=torch.sparse_csr).to_dense()
+        tensor([[[0., 0., 5.]],
+        <BLANKLINE>
+                [[6., 0., 0.]]])
     """
     if layout not in LAYOUTS[2:]:
         raise RuntimeError(
@@ -206,7 +216,7 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Returns a matrix of layout sparse_csr; see sparse_compressed_tensor.
+    """Returns a matrix of layout sparse_csr, or a batch; see sparse_compressed_tensor.
 
     Args:
         crow_indices: the entry with which each row begins, and the number of entries.
@@ -250,7 +260,7 @@ def sparse_csc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Returns a matrix of layout sparse_csc; see sparse_compressed_tensor.
+    """Returns a matrix of layout sparse_csc, or a batch; see sparse_compressed_tensor.
 
     Args:
         ccol_indices: the entry with which each column begins, and the number of entries.
@@ -295,7 +305,7 @@ def sparse_bsr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Returns a matrix of layout sparse_bsr; see sparse_compressed_tensor.
+    """Returns a matrix of layout sparse_bsr, or a batch; see sparse_compressed_tensor.
 
     Args:
         crow_indices: the block with which each row of blocks begins, and their number.
@@ -340,7 +350,7 @@ def sparse_bsc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Returns a matrix of layout sparse_bsc; see sparse_compressed_tensor.
+    """Returns a matrix of layout sparse_bsc, or a batch; see sparse_compressed_tensor.
 
     Args:
         ccol_indices: the block with which each column of blocks begins, and their number.
@@ -389,13 +399,14 @@ def to_sparse(
             f"to_sparse: layout must be torch.sparse_coo or one of {_NAMES_OF_COMPRESSED}, got "
             f"{layout}."
         )
-    if dense_dim and layout is rl.sparse_coo and sparse_dim is None:
+    if dense_dim is not None:
+        if sparse_dim is not None or tensor.layout is not rl.strided:
+            raise RuntimeError(
+                f"to_sparse: dense_dim={dense_dim} was given for a tensor of layout "
+                f"{tensor.layout} with sparse_dim={sparse_dim}. It tells how many dims of a dense "
+                "tensor get no indices, in place of sparse_dim."
+            )
         sparse_dim = tensor.dim() - dense_dim
-    elif dense_dim:
-        raise RuntimeError(
-            f"to_sparse: dense_dim={dense_dim} is not implemented for {layout}, whose tensors are "
-            "matrices. Leave dense_dim out."
-        )
     if isinstance(blocksize, int):
         blocksize = (blocksize, blocksize)
     return _C._to_layout(tensor, LAYOUTS.index(layout), sparse_dim, blocksize)

@@ -346,7 +346,9 @@ class Tensor(
             layout: the sparse layout; torch.sparse_coo when None.
             blocksize: rows and columns of a block, for torch.sparse_bsr and torch.sparse_bsc: the
                 blocks that are not all zero are kept. They must divide the sizes of the matrix.
-            dense_dim: number of dims without indices, for torch.sparse_coo.
+            dense_dim: number of dims of a dense tensor that get no indices, in place of sparse_dim.
+                In layouts other than torch.sparse_coo two of the others are those of matrices, and
+                those before are of a batch, whose matrices must have as many entries each.
 
         Example:
             >>> torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().indices().tolist()

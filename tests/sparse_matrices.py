@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from rushlight import Tensor
 
 BLOCK_LAYOUTS = [torch.sparse_bsr, torch.sparse_bsc]
 LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, *BLOCK_LAYOUTS]
+BLOCK = (2, 3)  # of the matrices in a batch
 
 
 def random_matrix(
@@ -40,6 +43,35 @@ def block_of(shape: Any) -> tuple[int, ...]:
 def in_layout(tensor: Tensor, layout: Any) -> Tensor:
     blocksize = block_of(tensor.shape) if layout in BLOCK_LAYOUTS else None
     return tensor.to_sparse(layout=layout, blocksize=blocksize)
+
+
+def batch_of_matrices(
+    batch: Sequence[int] = (3,), dense: Sequence[int] = (), seed: int = 0, count: int = 4
+) -> np.ndarray:
+    """Batches of 4 x 9 matrices that have as many blocks of 2 x 3 each, not all zero."""
+    generator = np.random.default_rng(seed)
+    used = np.zeros((math.prod(batch), 6), dtype=bool)
+    for matrix in used:
+        matrix[generator.choice(6, count, replace=False)] = True
+    used = used.reshape(*batch, 2, 3).repeat(2, -2).repeat(3, -1)
+    values = generator.normal(size=(*used.shape, *dense))
+    return values * used.reshape(*used.shape, *[1] * len(dense))
+
+
+def compressed(dense: np.ndarray | Tensor, layout: Any, dense_dim: int = 0) -> Tensor:
+    """Matrices of batch_of_matrices in a layout."""
+    tensor = dense if isinstance(dense, Tensor) else torch.from_numpy(dense)
+    if layout is torch.sparse_coo:
+        return tensor.to_sparse(tensor.dim() - dense_dim)
+    blocksize = BLOCK if layout in BLOCK_LAYOUTS else None
+    return tensor.to_sparse(layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def compressed_parts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Compressed and plain indices, and values."""
+    if x.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return x.crow_indices(), x.col_indices(), x.values()
+    return x.ccol_indices(), x.row_indices(), x.values()
 
 
 def scipy_of(tensor: Tensor) -> Any:

@@ -152,7 +152,7 @@ OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
   .doc     = R"(A tensor of undefined values in the shape of input.)",
   .variants = function,
   .seen    = Seen::whole,
-  .sparse  = sparse_zeros_like,
+  .sparse  = sparse_empty_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
     return per_sample(fresh_like(input, dtype, device, memory_format), input);

@@ -49,6 +49,39 @@ void write_lines(const EntryOrder& lines, int64_t* to) {
     std::fill(to + start[i], to + start[i + 1], i);
 }
 
+// Where each entry stands in row-major order of all dims but one.
+Tensor places_without(const Tensor& indices, ShapeRef sizes, int64_t without) {
+  int64_t count = indices.size(1);
+  Tensor places = empty(Shape{count}, DType::int64);
+  int64_t* p = places.data<int64_t>();
+  std::fill_n(p, count, 0);
+  const int64_t* index = indices.data<int64_t>();
+  for (int64_t d = 0; d < int64_t(sizes.size()); ++d, index += count)
+    for (int64_t k = 0; k < count && d != without; ++k) p[k] = p[k] * sizes[size_t(d)] + index[k];
+  return places;
+}
+
+// The row (dim 0) or column (dim 1) of each entry in the block-diagonal matrix of all matrices.
+Tensor diagonal_lines(const Tensor& indices, ShapeRef sizes, int64_t dim) {
+  int64_t count = indices.size(1), batch_dims = int64_t(sizes.size()) - 2;
+  if (batch_dims == 0) return alias(indices, Shape{count}, Shape{1}, dim * count);
+  return places_without(indices, sizes, batch_dims + 1 - dim);
+}
+
+// From rows and columns of the block-diagonal matrix, the last two rows of `indices`, to all
+// indices.
+void separate_matrices(int64_t* indices, int64_t count, ShapeRef sizes) {
+  size_t batch_dims = sizes.size() - 2;
+  int64_t *row = indices + int64_t(batch_dims) * count, *column = row + count;
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t matrix = row[k] / sizes[batch_dims];
+    row[k] %= sizes[batch_dims];
+    column[k] %= sizes[batch_dims + 1];
+    for (size_t d = batch_dims; d-- > 0; matrix /= sizes[d])
+      indices[int64_t(d) * count + k] = matrix % sizes[d];
+  }
+}
+
 }  // namespace
 
 const char* layout_name(Layout layout) {
@@ -85,12 +118,18 @@ SparsePattern::Ptr SparsePattern::transposed(const Ptr& matrix) {
                                Layout::sparse_csr, Layout::sparse_bsc, Layout::sparse_bsr};
   Layout layout = turned[int(matrix->layout_)];
   bool coalesced = matrix->coalesced_ && (layout != Layout::sparse_coo || matrix->count_ < 2);
-  Shape sizes{matrix->sizes_[1], matrix->sizes_[0]};
+  Shape sizes = matrix->sizes_;
+  std::swap(sizes.back(), sizes[sizes.size() - 2]);
   Ptr pattern = Ptr::adopt(new SparsePattern(layout, sizes, matrix->count_, coalesced));
   pattern->block_ = matrix->block_;
   std::reverse(pattern->block_.begin(), pattern->block_.end());
   pattern->turned_from_ = matrix;
   return pattern;
+}
+
+int64_t SparsePattern::line_count(int64_t dim) const {
+  size_t batch_dims = sizes_.size() - 2;
+  return checked_numel(ShapeRef(sizes_).first(batch_dims)) * sizes_[batch_dims + size_t(dim)];
 }
 
 const Tensor& SparsePattern::indices() const {
@@ -107,9 +146,11 @@ const Tensor& SparsePattern::indices() const {
     std::copy(from + count_, from + 2 * count_, to);
   } else {
     bool columns = is_by_columns(layout_);
-    write_lines(*lines, to + columns * count_);
+    int64_t* rows = to + batch_dims() * count_;
+    write_lines(*lines, rows + columns * count_);
     const int64_t* other = lines->other.data<int64_t>();
-    std::copy(other, other + count_, to + !columns * count_);
+    std::copy(other, other + count_, rows + !columns * count_);
+    if (batch_dims() > 0) separate_matrices(to, count_, sizes_);
   }
   indices_ = frozen(made);
   return indices_;
@@ -125,19 +166,16 @@ const EntryOrder& SparsePattern::by(int64_t dim) const {
     std::vector<int64_t> line(static_cast<size_t>(count_));
     write_lines(lines, line.data());
     order = std::make_unique<EntryOrder>(
-        sorted_order(lines.other.data<int64_t>(), sizes_[size_t(dim)], line.data(), count_));
+        sorted_order(lines.other.data<int64_t>(), line_count(dim), line.data(), count_));
     return *order;
   }
-  const int64_t* rows = indices_.data<int64_t>();
-  const int64_t* columns = rows + count_;
-  if (dim == 0 && coalesced_) {
-    EntryOrder by_row{starts_of(rows, count_, sizes_[0]),
-                      alias(indices_, Shape{count_}, Shape{1}, count_), Tensor()};
-    order = std::make_unique<EntryOrder>(std::move(by_row));
-  } else {
-    order = std::make_unique<EntryOrder>(dim == 0 ? sorted_order(rows, sizes_[0], columns, count_)
-                                                  : sorted_order(columns, sizes_[1], rows, count_));
-  }
+  Tensor line = diagonal_lines(indices_, sizes_, dim);
+  Tensor other = diagonal_lines(indices_, sizes_, 1 - dim);
+  const int64_t* keys = line.data<int64_t>();
+  int64_t size = line_count(dim);
+  order = std::make_unique<EntryOrder>(
+      dim == 0 && coalesced_ ? EntryOrder{starts_of(keys, count_, size), other, Tensor()}
+                             : sorted_order(keys, size, other.data<int64_t>(), count_));
   return *order;
 }
 
@@ -148,11 +186,12 @@ Tensor make_sparse(const SparsePattern::Ptr& pattern, const Tensor& values) {
         ". Move the values to the CPU with cpu().");
   Shape sizes = pattern->sizes();
   const Shape& block = pattern->block();
-  for (size_t d = 0; d < block.size(); ++d) {
-    ASSERT(values.size(int64_t(d) + 1) == block[d]);
+  for (size_t b = 0; b < block.size(); ++b) {
+    ASSERT(values.size(int64_t(b) + 1) == block[b]);
+    size_t d = pattern->sizes().size() - 2 + b;
     int64_t blocks = sizes[d];
-    CHECK(!__builtin_mul_overflow(blocks, block[d], &sizes[d]), "the size of dim ", d,
-          " overflows: it is that of ", blocks, " blocks of ", block[d], ".");
+    CHECK(!__builtin_mul_overflow(blocks, block[b], &sizes[d]), "the size of dim ", d,
+          " overflows: it is that of ", blocks, " blocks of ", block[b], ".");
   }
   for (size_t d = block.size() + 1; d < values.sizes().size(); ++d)
     sizes.push_back(values.sizes()[d]);
@@ -190,14 +229,7 @@ void take_parts(const Tensor& to, const Tensor& from) {
 }
 
 Tensor places_of(const SparsePattern& pattern) {
-  Tensor places = empty(Shape{pattern.count()}, DType::int64);
-  int64_t* p = places.data<int64_t>();
-  std::fill_n(p, pattern.count(), 0);
-  const int64_t* index = pattern.indices().data<int64_t>();
-  for (int64_t d = 0; d < pattern.sparse_dim(); ++d, index += pattern.count())
-    for (int64_t k = 0; k < pattern.count(); ++k)
-      p[k] = p[k] * pattern.sizes()[size_t(d)] + index[k];
-  return places;
+  return places_without(pattern.indices(), pattern.sizes(), -1);
 }
 
 Tensor sorted_entries(const SparsePattern& pattern) {

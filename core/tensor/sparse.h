@@ -10,6 +10,10 @@
 // A matrix of blocks is a CSR or CSC matrix whose entries are blocks: its pattern counts in blocks,
 // its values are (entries, rows, columns of a block). Dense tensors meet it as a view of their
 // blocks, in_blocks() of ops/sparse/sparse.h, with which it is like any tensor with dense dims.
+// A batch of compressed matrices has a pattern whose first dims are those of the batch, and all its
+// entries in a row. It is ordered by rows and columns as the block-diagonal matrix of them all, so
+// that products and the ways between layouts see one matrix. Its parts by matrix, as Python sees
+// them, are those of ops/sparse/sparse_batch.h.
 // The values have no history. Ops take the values out of a sparse tensor and put others into its
 // pattern by two recorded ops (ops/sparse/sparse.cpp), and all between is ops on dense tensors:
 // these two alone know how gradients enter and leave sparse tensors.
@@ -32,7 +36,7 @@ constexpr bool is_by_columns(Layout layout) {
 
 // The entries of a matrix by row, or by column: those of line i are start[i] to start[i + 1] - 1,
 // `other` is the column (or row) of each, `entry` where its value stands; undefined when the
-// values are in this order.
+// values are in this order. Of a batch, those of the block-diagonal matrix.
 struct EntryOrder {
   Tensor start, other, entry;
 
@@ -46,8 +50,9 @@ class SparsePattern final : public RefCounted {
   // `indices` is (sparse dims, entries), `sizes` those of the sparse dims. The caller has checked
   // them; `coalesced` tells that they are in row-major order and that none comes twice.
   static Ptr coo(Tensor indices, ShapeRef sizes, bool coalesced);
-  // A matrix whose `lines`, in the order of its values, are its rows (csr, bsr) or columns (csc,
-  // bsc), counted like `sizes` in blocks, where `block` has the rows and columns of one.
+  // A matrix, or a batch with as many entries in each, whose `lines`, in the order of its values,
+  // are its rows (csr, bsr) or columns (csc, bsc), counted like `sizes`, (batch..., rows, columns),
+  // in blocks, where `block` has the rows and columns of one.
   static Ptr compressed(Layout layout, EntryOrder lines, ShapeRef sizes, bool coalesced,
                         ShapeRef block = {});
   // The pattern of the transposed matrix; orders that are known for one serve for both.
@@ -60,12 +65,17 @@ class SparsePattern final : public RefCounted {
   // The sizes of a block; none in the layouts without blocks.
   const Shape& block() const { return block_; }
   int64_t sparse_dim() const { return int64_t(sizes_.size()); }
+  // How many of the sparse dims are those of a batch; a COO tensor has none.
+  int64_t batch_dims() const { return is_coo() ? 0 : sparse_dim() - 2; }
   int64_t count() const { return count_; }
+  // How many rows (dim 0) or columns (dim 1) there are, in all matrices along the dims before.
+  int64_t line_count(int64_t dim) const;
   bool coalesced() const { return coalesced_; }
 
   // The indices of the entries in the order of the values, for any layout.
   const Tensor& indices() const;
-  // The entries of a matrix by dim 0 (rows) or 1 (columns).
+  // The entries of a matrix, or of all along the dims before the last two, by dim 0 (rows) or 1
+  // (columns).
   const EntryOrder& by(int64_t dim) const;
 
  private:
@@ -90,7 +100,7 @@ class SparseParts final : public RefCounted {
   static void destroy(SparseParts* parts) { delete parts; }
 
   const SparsePattern::Ptr pattern;
-  const Tensor values;  // (entries, dense dims...) or (entries, rows, columns of a block)
+  const Tensor values;  // (entries, rows and columns of a block if there are, dense dims...)
 };
 
 inline Layout layout_of(const Tensor& tensor) {

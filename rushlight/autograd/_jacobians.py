@@ -80,27 +80,38 @@ def _places(tensor: Tensor) -> tuple[Tensor, ...] | None:
     if tensor.layout is rl.sparse_coo:
         return tuple(tensor.detach()._indices())
     ends, plain = compressed_indices_of(tensor)
-    spread = rl.repeat_interleave(rl.arange(ends.numel() - 1, device=ends.device), ends.diff())
+    *batch, lines = ends.diff().shape
+    spread = rl.arange(lines, device=ends.device).expand(*batch, lines).flatten()
+    spread = spread.repeat_interleave(ends.diff().flatten()).view(plain.shape)
     by_rows = tensor.layout in (rl.sparse_csr, rl.sparse_bsr)
     rows, columns = (spread, plain) if by_rows else (plain, spread)
-    block = tensor.detach().values().shape[1:]
-    if block:
-        rows = rows.view(-1, 1, 1) * block[0] + rl.arange(block[0]).view(-1, 1)
-        columns = columns.view(-1, 1, 1) * block[1] + rl.arange(block[1])
-    return rl.broadcast_tensors(rows, columns)
+    if block := _block_of(tensor):
+        rows = rows[..., None, None] * block[0] + rl.arange(block[0]).view(-1, 1)
+        columns = columns[..., None, None] * block[1] + rl.arange(block[1])
+    matrices = [
+        rl.arange(size).view(-1, *[1] * (rows.dim() - dim - 1)) for dim, size in enumerate(batch)
+    ]
+    return rl.broadcast_tensors(*matrices, rows, columns)
+
+
+def _block_of(tensor: Tensor) -> tuple[int, ...]:
+    """The sizes of a block of a sparse tensor; none where it has no blocks."""
+    if tensor.layout not in (rl.sparse_bsr, rl.sparse_bsc):
+        return ()
+    entry_dim = compressed_indices_of(tensor)[1].dim()
+    return tuple(tensor.detach().values().shape[entry_dim : entry_dim + 2])
 
 
 def _filled(tensor: Tensor) -> Tensor:
     """The same sparse tensor with a value at every place."""
     dense = tensor.to_dense()
-    sizes = dense.shape[: tensor.sparse_dim()]
+    sizes = dense.shape[: dense.dim() - tensor.dense_dim()]
     places = rl.ones(sizes, device=dense.device).nonzero().t()
     values = dense.reshape(-1, *dense.shape[len(sizes) :])
     filled = rl.sparse_coo_tensor(places, values, dense.shape).coalesce()
     if tensor.layout is rl.sparse_coo:
         return filled
-    blocksize = tuple(tensor.detach().values().shape[1:]) or None
-    return filled.to_sparse(layout=tensor.layout, blocksize=blocksize)
+    return filled.to_sparse(layout=tensor.layout, blocksize=_block_of(tensor) or None)
 
 
 class Point:

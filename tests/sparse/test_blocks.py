@@ -57,16 +57,15 @@ def test_parts_come_back() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda v: torch.sparse_bsr_tensor([0, 1], [0], [1.0]), r"must have 3 dims.* shape \(1,\)"),
-        (lambda v: torch.sparse_bsr_tensor([0, 1], [0], [[[[1.0]]]]), "must have 3 dims"),
-        (lambda v: torch.sparse_csr_tensor([0, 1], [0], v), "must have 1 dim"),
+        (lambda v: torch.sparse_bsr_tensor([0, 1], [0], [1.0]), r"must have 3 dims.*\(1,\)"),
+        (lambda v: torch.sparse_bsr_tensor([0, 1], [0], [[1.0]]), "must have 3 dims"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [0], v[:, :0]), "blocks must have rows"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [1], v, (2, 3)), r"divisible by .* \(2, 2\)"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [1], v, (3, 4)), r"divisible by .* \(2, 2\)"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [1], v, (2, 2)), "found index 1 at entry 0"),
         (lambda v: torch.sparse_bsr_tensor([0, 1], [-1], v, (2, 2)), "found index -1 at entry 0"),
-        (lambda v: torch.sparse_bsr_tensor([0, 2], [0], v, (2, 2)), r"\[-1\] must be .* 1, but is"),
-        (lambda v: torch.sparse_bsr_tensor([1, 1], [0], v, (2, 2)), r"\[0\] must be 0, but is 1"),
+        (lambda v: torch.sparse_bsr_tensor([0, 2], [0], v, (2, 2)), r"-1\] must be .* 1, but is"),
+        (lambda v: torch.sparse_bsr_tensor([1, 1], [0], v, (2, 2)), r" 0\] must be 0, but is 1"),
         (lambda v: torch.sparse_bsr_tensor([0, 2, 1], [0], v, (4, 2)), "goes from entry 0 to 2"),
         (
             lambda v: torch.sparse_bsr_tensor([0, 1], [0], v, (4, 2)),
@@ -101,11 +100,9 @@ def test_wrong_parts_are_refused_with_the_place(
         (lambda d: d.to_sparse_bsr(2**62), "divisible"),
         (lambda d: d.to_sparse_bsr((2,)), r"a tuple of size 2, but got \(2,\)"),
         (lambda d: d.to_sparse_bsr(()), r"a tuple of size 2, but got \(\)"),
-        (lambda d: d.to_sparse_bsr((2, 2), 1), "dense_dim=1 is not implemented"),
-        (lambda d: d[0].to_sparse_bsr((1, 1)), "only a matrix can be sparse_bsr"),
-        (lambda d: d.reshape(2, 2, 6).to_sparse_bsr((1, 1)), "only a matrix can be sparse_bsr"),
-        (lambda d: d.to_sparse(1).to_sparse_bsr((1, 1)), "only a matrix without dense dims"),
-        (lambda d: d.reshape(2, 2, 6).to_sparse().to_sparse_bsr(1), "without dense dims"),
+        (lambda d: d.to_sparse_bsr((2, 2), 1), "dense_dim=1. Two dims at least"),
+        (lambda d: d[0].to_sparse_bsr((1, 1)), "only matrices and batches of them can be sparse_b"),
+        (lambda d: d.to_sparse(1).to_sparse_bsr((1, 1)), "only matrices and batches of them"),
         (lambda d: d.to_sparse(layout=torch.sparse_bsr), "strided to sparse_bsr without blocksize"),
         (lambda d: d.to_sparse_csr().to_sparse(layout=torch.sparse_bsc), "without blocksize"),
         (lambda d: d.to_sparse(blocksize=(2, 2)), "strided to sparse_coo with blocksize"),
@@ -319,7 +316,7 @@ def test_relatives_of_the_product() -> None:
     for message, call in (
         ("cannot be multiplied", lambda: x @ d[:5]),
         ("same dtype", lambda: x @ d.float()),
-        ("takes a tensor of layout sparse_coo", lambda: torch.bmm(x, d)),
+        ("do not multiply", lambda: torch.bmm(x, d)),
     ):
         with pytest.raises((RuntimeError, NotImplementedError), match=message):
             call()

@@ -149,11 +149,11 @@ def test_dtype_device_and_requires_grad() -> None:
         ),
         (
             lambda: torch.sparse_csr_tensor([0, 1, 5], [0], [1.0], (2, 3)),
-            r"crow_indices\[-1\] must be the number of entries, 1, but is 5",
+            r"crow_indices\[..., -1\] must be the number of entries, 1, but is 5",
         ),
         (
             lambda: torch.sparse_csr_tensor([1, 1, 1], [0], [1.0], (2, 3)),
-            r"crow_indices\[0\] must be 0, but is 1",
+            r"crow_indices\[..., 0\] must be 0, but is 1",
         ),
         (
             lambda: torch.sparse_csr_tensor([0, 2, 1, 2], [0, 0], [1.0, 2.0], (3, 3)),
@@ -256,8 +256,8 @@ def test_to_sparse_keeps_dense_dims() -> None:
     for dims in (0, 4, -1):
         with pytest.raises(RuntimeError, match="sparse_dim must be from 1 to 3"):
             x.to_sparse(dims)
-    with pytest.raises(RuntimeError, match="only a matrix can be sparse_csr"):
-        x.to_sparse_csr()
+    with pytest.raises(RuntimeError, match="only matrices and batches of them can be sparse_csr"):
+        x[0, 0].to_sparse_csr()
     with pytest.raises(RuntimeError, match="keeps its number of sparse dims, 3"):
         x.to_sparse().to_sparse(1)
     for layout in LAYOUTS:

@@ -7,77 +7,82 @@
 #include "core/autograd/needs.h"
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
+#include "core/ops/sparse/sparse_batch.h"
 #include "core/ops/sparse/sparse_checks.h"
 
 namespace rushlight {
 namespace {
 
-// Values in the places of a pattern.
-Tensor in_pattern(const SparsePattern::Ptr& pattern, const Tensor& values) {
-  return call<"_sparse_like", Tensor>(values, bare_pattern(make_sparse(pattern, values)));
-}
-
-// A compressed tensor by its rows or columns, from any sparse matrix with entries of that kind: the
-// dense dims of a COO one are blocks.
+// A compressed tensor by its rows or columns, from any sparse tensor with entries of that kind:
+// blocks are the first dense dims of a COO one.
 Tensor compress(const Tensor& input, Layout layout) {
   Tensor matrix = coalesced(input);
   const SparsePattern& from = *pattern_of(matrix);
   Tensor values = sparse_values(matrix);
-  CHECK(from.sparse_dim() == 2 && values.dim() == (has_blocks(layout) ? 3 : 1),
-        "only a matrix without dense dims can be ", layout_name(layout), ", not a tensor of shape ",
-        input.sizes(), " with ", values.dim() - 1, " dense dims.");
   EntryOrder lines = from.by(is_by_columns(layout));
+  check_equal_counts(lines, from.sizes());
   if (lines.entry.defined()) values = take_entries(values, lines.entry);
   lines.entry = {};
-  Shape block(values.sizes().begin() + 1, values.sizes().end());
-  return in_pattern(SparsePattern::compressed(layout, lines, from.sizes(), true, block), values);
+  auto block = values.sizes().begin() + 1;
+  return in_pattern(SparsePattern::compressed(layout, lines, from.sizes(), true,
+                                              Shape(block, block + (has_blocks(layout) ? 2 : 0))),
+                    values);
 }
 
-// A COO matrix of all elements of one of blocks.
+// A COO tensor of all elements of one of blocks.
 Tensor elements_of_blocks(const Tensor& input) {
   const SparsePattern& pattern = *pattern_of(input);
   int64_t rows = pattern.block()[0], columns = pattern.block()[1], count = pattern.count();
-  Tensor values = sparse_values(input);
-  Tensor indices = empty(Shape{2, values.numel()}, DType::int64);
+  int64_t dims = pattern.sparse_dim(), elements = count * rows * columns;
+  Tensor indices = empty(Shape{dims, elements}, DType::int64);
   const int64_t* from = pattern.indices().data<int64_t>();
-  int64_t *row = indices.data<int64_t>(), *column = row + values.numel();
-  for (int64_t k = 0; k < count; ++k)
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) {
-        *row++ = from[k] * rows + r;
-        *column++ = from[count + k] * columns + c;
-      }
-  return sparse_coo(indices, reshape(values, Shape{-1}), input.sizes(), false);
+  int64_t* to = indices.data<int64_t>();
+  for (int64_t d = 0; d < dims; ++d, from += count) {
+    bool is_row = d == dims - 2, is_column = d == dims - 1;
+    int64_t size = is_row ? rows : is_column ? columns : 1;
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) *to++ = from[k] * size + is_row * r + is_column * c;
+  }
+  Tensor values = sparse_values(input);
+  Shape value_sizes(values.sizes().begin() + 2, values.sizes().end());
+  value_sizes[0] = elements;
+  ShapeRef sizes = input.sizes();
+  return sparse_coo(indices, reshape(values, value_sizes), sizes.first(size_t(dims)), false);
 }
 
-// A COO matrix whose entries are the blocks of another one's elements, in dense dims.
+// A COO tensor whose entries are the blocks of another one's elements, in its first dense dims.
 Tensor blocks_of_elements(const Tensor& input, ShapeRef block) {
   const SparsePattern& pattern = *pattern_of(input);
-  CHECK(input.dim() == 2 && pattern.sparse_dim() == 2,
-        "only a matrix without dense dims has blocks, "
-        "not a tensor of shape ",
-        input.sizes(), " with ", input.dim() - pattern.sparse_dim(), " dense dims.");
-  int64_t count = pattern.count();
-  Tensor outer = empty(Shape{2, count}, DType::int64), inner = empty(Shape{2, count}, DType::int64);
-  const int64_t* from = pattern.indices().data<int64_t>();
-  Shape sizes;
-  for (int64_t d = 0; d < 2; ++d) {
-    int64_t size = block[size_t(d)];
-    sizes.push_back(pattern.sizes()[size_t(d)] / size);
-    for (int64_t k = d * count; k < (d + 1) * count; ++k) {
-      outer.data<int64_t>()[k] = from[k] / size;
-      inner.data<int64_t>()[k] = from[k] % size;
+  int64_t count = pattern.count(), batch_dims = pattern.sparse_dim() - 2;
+  Tensor outer = clone_dense(pattern.indices()), inner = empty(Shape{2, count}, DType::int64);
+  int64_t *number = outer.data<int64_t>() + batch_dims * count, *place = inner.data<int64_t>();
+  Shape sizes = pattern.sizes();
+  for (size_t d = 0; d < 2; ++d) {
+    sizes[size_t(batch_dims) + d] /= block[d];
+    for (int64_t k = 0; k < count; ++k, ++number, ++place) {
+      *place = *number % block[d];
+      *number /= block[d];
     }
   }
   EntryGroups groups = group_entries(*SparsePattern::coo(outer, sizes, false));
   Tensor places[] = {groups.group, select(inner, 0, 0), select(inner, 0, 1)};
+  Tensor values = sparse_values(input);
   Shape value_sizes{groups.indices.size(1), block[0], block[1]};
-  Tensor values = index_put_(zeros(value_sizes, input.dtype()), places, sparse_values(input), true);
+  for (int64_t d = 1; d < values.dim(); ++d) value_sizes.push_back(values.size(d));
+  values = index_put_(zeros(value_sizes, input.dtype()), places, values, true);
   return sparse_coo(groups.indices, values, sizes, true);
 }
 
-// The sizes of a block in a layout, which must fit a matrix.
-void check_block(const Tensor& input, Layout layout, ShapeRef block) {
+// What a compressed layout asks of a tensor, of whose dims the first `sparse_dim` have indices.
+void check_matrices(const Tensor& input, Layout layout, int64_t sparse_dim) {
+  CHECK(sparse_dim >= 2 && sparse_dim <= input.dim(), "only matrices and batches of them can be ",
+        layout_name(layout), ", not a tensor of shape ", input.sizes(),
+        " with dense_dim=", input.dim() - sparse_dim, ". Two dims at least must have indices.");
+}
+
+// The sizes of a block in a layout, which must fit matrices from dim `row_dim` on.
+void check_block(const Tensor& input, Layout layout, ShapeRef block, int64_t row_dim) {
   if (!has_blocks(layout)) {
     CHECK(block.empty(), "conversion from ", layout_name(layout_of(input)), " to ",
           layout_name(layout), " with blocksize argument given is not supported. Leave it out.");
@@ -89,7 +94,7 @@ void check_block(const Tensor& input, Layout layout, ShapeRef block) {
         "and columns of a block.");
   CHECK(block[0] > 0 && block[1] > 0, "blocksize needs to be positive, but got ", ShapeText{block},
         ".");
-  CHECK(input.dim() != 2 || (input.size(0) % block[0] == 0 && input.size(1) % block[1] == 0),
+  CHECK(input.size(row_dim) % block[0] == 0 && input.size(row_dim + 1) % block[1] == 0,
         "tensor sparse size ", input.sizes(), " must be divisible by given blocksize ",
         ShapeText{block}, ". Pad the matrix, or pass other sizes.");
 }
@@ -175,6 +180,10 @@ std::vector<Tensor> index_rows(const SparsePattern& pattern) {
   return rows;
 }
 
+Tensor in_pattern(const SparsePattern::Ptr& pattern, const Tensor& values) {
+  return call<"_sparse_like", Tensor>(values, bare_pattern(make_sparse(pattern, values)));
+}
+
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, ShapeRef sparse_sizes,
                   bool coalesced) {
   return in_pattern(SparsePattern::coo(indices, sparse_sizes, coalesced), values);
@@ -201,14 +210,20 @@ Tensor coalesced(const Tensor& sparse) {
   return sparse_coo(groups.indices, values, pattern.sizes(), true);
 }
 
-Tensor in_blocks(const Tensor& matrix, ShapeRef block) {
-  if (block.empty()) return matrix;
-  Shape sizes{matrix.size(0) / block[0], block[0], matrix.size(1) / block[1], block[1]};
-  return transpose(reshape(matrix, sizes), 1, 2);
+Tensor in_blocks(const Tensor& tensor, ShapeRef block, int64_t row_dim) {
+  if (block.empty()) return tensor;
+  Shape sizes = tensor.sizes();
+  for (size_t b : {1, 0}) {
+    size_t d = size_t(row_dim) + b;
+    sizes[d] /= block[b];
+    sizes.insert(d + 1, block[b]);
+  }
+  return transpose(reshape(tensor, sizes), row_dim + 1, row_dim + 2);
 }
 
 Tensor add_entries_(const Tensor& dense, const SparsePattern& pattern, const Tensor& values) {
-  index_put_(in_blocks(dense, pattern.block()), index_rows(pattern), values, true);
+  Tensor places = in_blocks(dense, pattern.block(), pattern.sparse_dim() - 2);
+  index_put_(places, index_rows(pattern), values, true);
   return dense;
 }
 
@@ -223,25 +238,25 @@ Tensor to_layout(const Tensor& input, Layout layout, std::optional<int64_t> spar
                  ShapeRef block) {
   Layout from = layout_of(input);
   const SparsePattern* pattern = input.is_sparse() ? pattern_of(input).get() : nullptr;
-  CHECK(!sparse_dim || !pattern || *sparse_dim == pattern->sparse_dim(),
-        "a sparse tensor keeps its number of sparse dims, ", pattern ? pattern->sparse_dim() : 0,
-        ". Leave sparse_dim out.");
+  int64_t kept = pattern ? pattern->sparse_dim() - pattern->batch_dims() : 0;
+  CHECK(!sparse_dim || !pattern || *sparse_dim == kept,
+        "a sparse tensor keeps its number of sparse dims, ", kept, ". Leave sparse_dim out.");
   Shape own = pattern ? pattern->block() : Shape{}, wanted = block;
   if (block.empty() && has_blocks(layout)) wanted = own;
-  check_block(input, layout, wanted);
+  int64_t dims = pattern ? pattern->sparse_dim() : sparse_dim.value_or(input.dim());
+  if (layout >= Layout::sparse_csr) check_matrices(input, layout, dims);
+  check_block(input, layout, wanted, dims - 2);
   if (from == layout && own == wanted) return input;
   if (layout == Layout::strided) return to_dense(input);
   if (layout == Layout::sparse_coo) {
-    if (!pattern) return to_coo(input, sparse_dim.value_or(input.dim()));
+    if (!pattern) return to_coo(input, dims);
     bool in_order = pattern->coalesced() && from == Layout::sparse_csr;
     Tensor coo = has_blocks(from) ? elements_of_blocks(input)
                                   : sparse_coo(pattern->indices(), sparse_values(input),
                                                pattern->sizes(), in_order);
     return pattern->coalesced() ? coalesced(coo) : coo;
   }
-  CHECK(input.dim() == 2 || pattern, "only a matrix can be ", layout_name(layout),
-        ", not a tensor of shape ", input.sizes(), ".");
-  if (!pattern) return compress(to_coo(in_blocks(input, wanted), 2), layout);
+  if (!pattern) return compress(to_coo(in_blocks(input, wanted, dims - 2), dims), layout);
   if (own == wanted) return compress(input, layout);
   Tensor coo = to_layout(input, Layout::sparse_coo);
   return compress(wanted.empty() ? coo : blocks_of_elements(coo, wanted), layout);
@@ -253,7 +268,8 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
         " has no elements in the places of a sparse tensor of shape ", pattern.sizes(),
         ". Both must have the same shape.");
   if (!input.is_sparse()) {
-    if (wanted.sparse_dim() > 0) return index(in_blocks(input, wanted.block()), index_rows(wanted));
+    if (wanted.sparse_dim() > 0)
+      return index(in_blocks(input, wanted.block(), wanted.sparse_dim() - 2), index_rows(wanted));
     Shape sizes = input.sizes();
     sizes.insert(0, wanted.count());
     return expand(input, sizes);
@@ -261,9 +277,13 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
   if (pattern_of(input) == pattern_of(pattern)) return sparse_values(input);
   if (pattern_of(input)->sparse_dim() != wanted.sparse_dim())
     return elements_at(to_dense(input), pattern);
-  if (pattern_of(input)->block() != wanted.block())
-    return elements_at(to_layout_of(pattern, input), pattern);
-  Tensor source = coalesced(input), values = sparse_values(source);
+  Tensor source = input;
+  if (pattern_of(input)->block() != wanted.block()) {
+    source = to_layout(input, Layout::sparse_coo);
+    if (!wanted.block().empty()) source = blocks_of_elements(source, wanted.block());
+  }
+  source = coalesced(source);
+  Tensor values = sparse_values(source);
   if (values.size(0) == 0) {
     Shape sizes = values.sizes();
     sizes[0] = wanted.count();
@@ -336,7 +356,7 @@ OP(_sparse_coo_tensor,
 OP(_sparse_compressed_tensor, "(Tensor compressed_indices, Tensor plain_indices, Tensor values, "
                               "int[]? size=None, int layout=2) -> Tensor", {
   .home    = "private",
-  .doc     = R"(A matrix in a compressed layout, given by its number.)",
+  .doc     = R"(A matrix, or a batch, in a compressed layout, given by its number.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .forward = [](const Tensor& compressed_indices, const Tensor& plain_indices,
                 const Tensor& values, std::optional<ShapeRef> size, int64_t layout) {
@@ -344,9 +364,9 @@ OP(_sparse_compressed_tensor, "(Tensor compressed_indices, Tensor plain_indices,
           "there is no compressed layout ", layout, ".");
     CompressedParts parts =
         checked_compressed(compressed_indices, plain_indices, values, size, Layout(layout));
-    return in_pattern(SparsePattern::compressed(Layout(layout), parts.lines, parts.sizes,
-                                                parts.in_order, parts.block),
-                      values);
+    auto pattern = SparsePattern::compressed(Layout(layout), parts.lines, parts.sizes,
+                                             parts.in_order, parts.block);
+    return in_pattern(pattern, by_entry(values, pattern->batch_dims()));
   },
 })
 

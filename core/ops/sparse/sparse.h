@@ -20,17 +20,21 @@ inline Tensor sparse_like(const Tensor& values, const Tensor& pattern) {
 // With entries in order, of which equal ones were added; the tensor itself when it is so.
 Tensor coalesced(const Tensor& sparse);
 Tensor to_dense(const Tensor& sparse);
-// In another layout; `block` has the sizes of a block where it has blocks.
+// In another layout; `block` has the sizes of a block where it has blocks. `sparse_dim` is how many
+// dims of a dense tensor get indices, those of a batch among them: all unless said.
 Tensor to_layout(const Tensor& input, Layout layout, std::optional<int64_t> sparse_dim = {},
                  ShapeRef block = {});
 // In the layout of another sparse tensor, with blocks of its sizes.
 inline Tensor to_layout_of(const Tensor& like, const Tensor& input) {
   return to_layout(input, layout_of(like), {}, pattern_of(like)->block());
 }
-// A view of a matrix (R, C) as (R / r, C / c, r, c), for blocks (r, c); itself without blocks.
-Tensor in_blocks(const Tensor& matrix, ShapeRef block);
+// A view of a tensor (..., R, C, ...), where R is dim `row_dim`, as (..., R / r, C / c, r, c, ...),
+// for blocks (r, c); itself without blocks.
+Tensor in_blocks(const Tensor& tensor, ShapeRef block, int64_t row_dim);
 // Adds values at the entries of a pattern to a contiguous dense tensor, in place.
 Tensor add_entries_(const Tensor& dense, const SparsePattern& pattern, const Tensor& values);
+// Values in the places of a pattern.
+Tensor in_pattern(const SparsePattern::Ptr& pattern, const Tensor& values);
 // A COO tensor of indices that hold already.
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, ShapeRef sparse_sizes,
                   bool coalesced);
@@ -76,5 +80,7 @@ Tensor sparse_stack(TensorList tensors, int64_t dim);
 std::vector<Tensor> sparse_unbind(const Tensor& input, int64_t dim);
 Tensor sparse_zeros_like(const Tensor& input, std::optional<DType> dtype,
                          std::optional<Device> device, std::optional<MemoryFormat>);
+Tensor sparse_empty_like(const Tensor& input, std::optional<DType> dtype,
+                         std::optional<Device> device, std::optional<MemoryFormat> format);
 
 }  // namespace rushlight

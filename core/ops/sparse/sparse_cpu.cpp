@@ -213,9 +213,9 @@ void multiply_blocks(const EntryOrder& order, const SparseBlocks& blocks, const 
 Tensor multiply_sparse_dense(const SparsePattern& pattern, const Tensor& values,
                              const Tensor& dense, bool transposed) {
   SparseBlocks blocks = blocks_of(pattern, transposed);
-  CHECK(pattern.sparse_dim() == 2 && dense.dim() == 2 && values.dtype() == dense.dtype() &&
+  CHECK(pattern.sparse_dim() >= 2 && dense.dim() == 2 && values.dtype() == dense.dtype() &&
             values.sizes() == values_shape(pattern) &&
-            dense.size(0) == pattern.sizes()[!transposed] * blocks.columns,
+            dense.size(0) == pattern.line_count(!transposed) * blocks.columns,
         "values of shape ", values.sizes(), " in a sparse matrix of shape ", pattern.sizes(),
         transposed ? ", transposed," : "", " do not multiply with shape ", dense.sizes(), ".");
   const EntryOrder& order = pattern.by(transposed);
@@ -241,10 +241,10 @@ Tensor multiply_sparse_dense(const SparsePattern& pattern, const Tensor& values,
 
 Tensor dots_of_entries(const SparsePattern& pattern, const Tensor& left, const Tensor& right) {
   SparseBlocks blocks = blocks_of(pattern, false);
-  CHECK(pattern.sparse_dim() == 2 && left.dim() == 2 && right.dim() == 2 &&
+  CHECK(pattern.sparse_dim() >= 2 && left.dim() == 2 && right.dim() == 2 &&
             left.dtype() == right.dtype() && left.size(1) == right.size(1) &&
-            left.size(0) == pattern.sizes()[0] * blocks.rows &&
-            right.size(0) == pattern.sizes()[1] * blocks.columns,
+            left.size(0) == pattern.line_count(0) * blocks.rows &&
+            right.size(0) == pattern.line_count(1) * blocks.columns,
         "rows of shapes ", left.sizes(), " and ", right.sizes(),
         " do not fit a sparse matrix of "
         "shape ",

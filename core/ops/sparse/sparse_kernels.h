@@ -1,4 +1,5 @@
-// Declares the kernels of products with sparse matrices. Nothing is recorded.
+// Declares the kernels of products with sparse matrices. Nothing is recorded. A pattern of more
+// than two dims is the block-diagonal matrix of all its matrices.
 #pragma once
 
 #include "core/tensor/sparse.h"

@@ -174,25 +174,26 @@ Tensor sparse_sum(const Tensor& input, std::optional<ShapeRef> dim, bool keepdim
                   std::optional<DType> dtype) {
   const SparsePattern& pattern = *pattern_of(input);
   DimSet dims = reduced_dims(dim, input.dim());
-  if (has_blocks(layout_of(input)) && dims.count() < 2)
+  bool all_sparse = true;
+  for (int64_t d = 0; d < pattern.sparse_dim(); ++d) all_sparse &= dims[size_t(d)];
+  if (has_blocks(layout_of(input)) && !all_sparse)
     return sparse_sum(to_layout(input, Layout::sparse_coo), dim, keepdim, dtype);
+  int64_t block_dims = int64_t(pattern.block().size());
   Tensor values = cast(sparse_values(input), sum_dtype(input, dtype));
   Shape value_dims, sizes;
   std::vector<Tensor> rows = index_rows(pattern), kept;
-  bool all_sparse = true;
   for (int64_t d = 0; d < input.dim(); ++d) {
     bool summed = dims[size_t(d)];
     if (d >= pattern.sparse_dim()) {
-      if (summed) value_dims.push_back(d - pattern.sparse_dim() + 1);
+      if (summed) value_dims.push_back(d - pattern.sparse_dim() + 1 + block_dims);
       continue;
     }
-    all_sparse &= summed;
     if (summed && !keepdim) continue;
     sizes.push_back(summed ? 1 : input.sizes()[size_t(d)]);
     kept.push_back(summed ? zeros(Shape{pattern.count()}, DType::int64) : rows[size_t(d)]);
   }
   if (all_sparse) {
-    for (int64_t d = 0; d <= int64_t(pattern.block().size()); ++d) value_dims.push_back(d);
+    for (int64_t d = 0; d <= block_dims; ++d) value_dims.push_back(d);
     Tensor total = sum(values, value_dims);
     return keepdim ? reshape(total, reduced_sizes(input.sizes(), dims, true)) : total;
   }

@@ -28,6 +28,12 @@ void check_matrix(const Tensor& tensor, const char* name) {
         " dense dims. A sparse matrix in a product must have none.");
 }
 
+// All rows of a batch of matrices, as one matrix.
+Tensor joined_rows(const Tensor& batch) {
+  int64_t rows = checked_numel(ShapeRef(batch.sizes()).first(size_t(batch.dim() - 1)));
+  return reshape(batch, Shape{rows, batch.size(-1)});
+}
+
 // A sparse matrix without blocks.
 Tensor without_blocks(const Tensor& matrix) {
   return has_blocks(layout_of(matrix)) ? to_layout(matrix, Layout::sparse_coo) : matrix;
@@ -55,23 +61,20 @@ Tensor sparse_mm(const Tensor& input, const Tensor& mat2) {
   return to_layout(product, layout_of(input), {}, Shape{pattern_of(input)->block()[0], columns});
 }
 
-// A batch of sparse matrices is one matrix with them along its diagonal.
+// A batch of sparse matrices multiplies as one matrix with them along its diagonal.
 Tensor sparse_bmm(const Tensor& input, const Tensor& mat2) {
-  CHECK(layout_of(input) == Layout::sparse_coo && !mat2.is_sparse(), ErrorKind::kNotImplemented,
-        "a batch of products takes a tensor of layout sparse_coo and a dense one, but got ",
+  CHECK(input.is_sparse() && !mat2.is_sparse(), ErrorKind::kNotImplemented,
+        "a batch of products takes a sparse tensor and a dense one, but got layouts ",
         layout_name(layout_of(input)), " and ", layout_name(layout_of(mat2)), ".");
   const SparsePattern& pattern = *pattern_of(input);
   CHECK(input.dim() == 3 && pattern.sparse_dim() == 3 && mat2.dim() == 3 &&
             input.size(0) == mat2.size(0) && input.size(2) == mat2.size(1),
         "batches of shapes ", input.sizes(), " with ", pattern.sparse_dim(), " sparse dims and ",
         mat2.sizes(), " do not multiply.");
-  int64_t batches = input.size(0), rows = input.size(1), columns = input.size(2);
-  std::vector<Tensor> index = index_rows(pattern);
-  Tensor indices = stack(std::array{index[0] * rows + index[1], index[0] * columns + index[2]}, 0);
-  Shape sizes{batches * rows, batches * columns};
-  Tensor diagonal = sparse_coo(indices, sparse_values(input), sizes, pattern.coalesced());
-  Tensor product = mm(diagonal, reshape(mat2, Shape{batches * columns, mat2.size(2)}));
-  return reshape(product, Shape{batches, rows, mat2.size(2)});
+  check_kinds(input, mat2);
+  Tensor product =
+      sparse_dense(sparse_values(input), bare_pattern(input), joined_rows(mat2), false);
+  return reshape(product, Shape{input.size(0), input.size(1), mat2.size(2)});
 }
 
 Tensor sparse_linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -200,26 +203,30 @@ OP(hspmm, "(Tensor mat1, Tensor mat2) -> Tensor", {
 OP(sampled_addmm,
    "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1.0, Scalar alpha=1.0) -> Tensor", {
   .home    = "sparse",
-  .doc     = R"(beta * input + alpha * mm(mat1, mat2) at the entries of a sparse matrix only.
+  .doc     = R"(beta * input + alpha * matmul(mat1, mat2) at the entries of sparse matrices only.
 
-The product is not computed elsewhere.)",
+The product is not computed elsewhere. All three are matrices, or batches of as many.)",
   .dtypes  = floating_or_complex,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
                 Scalar alpha) {
     CHECK(input.is_sparse(), "input must be a sparse matrix, but its layout is strided.");
+    int64_t dims = pattern_of(input)->sparse_dim();
+    CHECK(dims >= 2 && dims == input.dim() && (dims == 2 || !pattern_of(input)->is_coo()),
+          "input of shape ", input.sizes(), " and layout ", layout_name(layout_of(input)),
+          " must be a matrix without dense dims, or a batch in a compressed layout.");
     for (const Tensor* factor : {&mat1, &mat2})
-      CHECK(!factor->is_sparse() && factor->dim() == 2 && factor->dtype() == input.dtype(),
-            "mat1 and mat2 must be dense matrices of dtype ", dtype_name(input.dtype()),
-            ", but one has layout ", layout_name(layout_of(*factor)), ", shape ",
-            factor->sizes(), " and dtype ", dtype_name(factor->dtype()), ".");
-    check_matrix(input, "input");
-    CHECK(mat1.size(1) == mat2.size(0) && mat1.size(0) == input.size(0) &&
-              mat2.size(1) == input.size(1),
-          "shapes ", mat1.sizes(), " and ", mat2.sizes(), " do not multiply to that of input, ",
-          input.sizes(), ".");
-    Tensor dots = call<"_sparse_dots", Tensor>(bare_pattern(input), mat1, transpose(mat2, 0, 1));
+      CHECK(!factor->is_sparse() && factor->dim() == dims && factor->dtype() == input.dtype(),
+            "mat1 and mat2 must be dense tensors of ", dims, " dims, as input, and dtype ",
+            dtype_name(input.dtype()), ", but one has layout ", layout_name(layout_of(*factor)),
+            ", shape ", factor->sizes(), " and dtype ", dtype_name(factor->dtype()), ".");
+    Shape left = input.sizes(), right = left;
+    left.back() = right[size_t(dims) - 2] = mat1.size(-1);
+    CHECK(mat1.sizes() == left && mat2.sizes() == right, "shapes ", mat1.sizes(), " and ",
+          mat2.sizes(), " do not multiply to that of input, ", input.sizes(), ".");
+    Tensor dots = call<"_sparse_dots", Tensor>(bare_pattern(input), joined_rows(mat1),
+                                               joined_rows(transpose(mat2, -2, -1)));
     return sparse_like(sparse_values(input) * beta + dots * alpha, input);
   },
 })

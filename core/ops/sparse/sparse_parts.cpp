@@ -1,6 +1,7 @@
 // Owns how sparse tensors are taken apart: the ops that give their indices, values and counts.
 #include "core/ops/op.h"
 #include "core/ops/sparse/sparse.h"
+#include "core/ops/sparse/sparse_batch.h"
 #include "core/ops/sparse/sparse_checks.h"
 
 namespace rushlight {
@@ -23,20 +24,22 @@ Tensor compressed_part(const Tensor& input, bool columns, bool start) {
         "expected a tensor of layout ",
         columns ? "sparse_csc or sparse_bsc" : "sparse_csr or sparse_bsr", ", but got ",
         layout_name(layout), ".");
-  const EntryOrder& lines = pattern_of(input)->by(columns);
-  return handed_out(start ? lines.start : lines.other);
+  const SparsePattern& pattern = *pattern_of(input);
+  return handed_out(start ? starts_by_matrix(pattern) : others_by_matrix(pattern));
 }
 
 }  // namespace
 
 OP(values, "(Tensor input) -> Tensor", {
-  .doc     = R"(The values of a sparse tensor by entry; a COO tensor must be coalesced.)",
+  .doc     = R"(The values of a sparse tensor by entry; a COO tensor must be coalesced.
+
+Those of a batch of compressed matrices are by matrix: (batch..., entries, ...).)",
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& input) {
     if (layout_of(expect_sparse(input)) == Layout::sparse_coo) expect_coalesced(input, "values");
-    return sparse_values(input);
+    return values_by_matrix(input);
   },
 })
 
@@ -125,20 +128,25 @@ OP(_coalesced_, "(Tensor! input, bool coalesced) -> Tensor", {
 })
 
 OP(_nnz, "(Tensor input) -> int", {
-  .doc     = R"(The number of entries of a sparse tensor.)",
-  .variants = method,
-  .gpu     = none<"sparse tensors live on the CPU">,
-  .sparse  = by_forward,
-  .forward = [](const Tensor& input) { return pattern_of(expect_sparse(input))->count(); },
-})
-
-OP(sparse_dim, "(Tensor input) -> int", {
-  .doc     = R"(The number of dims that have indices; 0 for a dense tensor.)",
+  .doc     = R"(The number of entries of a sparse tensor; of a batch of matrices, that of each.)",
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& input) {
-    return input.is_sparse() ? pattern_of(input)->sparse_dim() : 0;
+    return entries_of_matrix(*pattern_of(expect_sparse(input)));
+  },
+})
+
+OP(sparse_dim, "(Tensor input) -> int", {
+  .doc     = R"(The number of dims that have indices; 0 for a dense tensor.
+
+Those of a batch of compressed matrices do not count.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    if (!input.is_sparse()) return int64_t(0);
+    return pattern_of(input)->sparse_dim() - pattern_of(input)->batch_dims();
   },
 })
 

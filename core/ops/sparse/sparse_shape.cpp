@@ -4,6 +4,7 @@
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
 #include "core/ops/sparse/sparse.h"
+#include "core/ops/sparse/sparse_batch.h"
 #include "core/ops/sparse/sparse_checks.h"
 #include "core/tensor/tile_loop.h"
 
@@ -30,13 +31,38 @@ void check_resize(const Tensor& input, ShapeRef size, int64_t sparse_dim, int64_
 
 // Where in the values a dense dim of the tensor is.
 int64_t value_dim(const SparsePattern& pattern, int64_t dim) {
-  return dim - pattern.sparse_dim() + 1;
+  return dim - pattern.sparse_dim() + 1 + int64_t(pattern.block().size());
+}
+
+// Matrices with their rows and columns swapped.
+Tensor turned(const Tensor& input) {
+  Tensor values = sparse_values(input);
+  if (has_blocks(layout_of(input))) values = transpose(values, 1, 2);
+  return in_pattern(SparsePattern::transposed(pattern_of(input)), values);
+}
+
+// A compressed tensor whose dims d are those of another one, order[d], of the same kind.
+Tensor permute_compressed(const Tensor& input, const Shape& order) {
+  auto matrix = order.begin() + pattern_of(input)->batch_dims(), dense = matrix + 2;
+  CHECK(std::is_sorted(dense, order.end()), ErrorKind::kNotImplemented,
+        "dense dims of tensors of layout ", layout_name(layout_of(input)),
+        " cannot be permuted. Use to_sparse_coo() first.");
+  Tensor result = input;
+  if (!std::is_sorted(order.begin(), matrix))
+    result = with_changed_batch(result, [&](const Tensor& part) {
+      Shape dims(order.begin(), matrix);
+      while (int64_t(dims.size()) < part.dim()) dims.push_back(int64_t(dims.size()));
+      return permute(part, dims);
+    });
+  return matrix[0] < matrix[1] ? result : turned(result);
 }
 
 }  // namespace
 
 Tensor sparse_permute(const Tensor& input, ShapeRef dims) {
   int64_t ndim = input.dim(), sparse_dim = pattern_of(input)->sparse_dim();
+  int64_t batch_dims = pattern_of(input)->batch_dims();
+  auto kind = [&](int64_t dim) { return (dim >= batch_dims) + (dim >= sparse_dim); };
   CHECK(int64_t(dims.size()) == ndim, "dims ", ShapeText{dims}, " must name each of the ", ndim,
         " dims of the tensor once");
   std::vector<bool> seen(static_cast<size_t>(ndim));
@@ -46,19 +72,15 @@ Tensor sparse_permute(const Tensor& input, ShapeRef dims) {
     CHECK(!seen[size_t(from)], "dims ", ShapeText{dims}, " repeat dim ", from);
     seen[size_t(from)] = true;
     order.push_back(from);
-    CHECK((d < sparse_dim) == (from < sparse_dim), "dim ", from, " cannot become dim ", d,
-          ": the first ", sparse_dim, " dims are sparse and the others dense, and must stay so.");
+    CHECK(kind(d) == kind(from), "dim ", from, " cannot become dim ", d, ": first come ",
+          batch_dims, " dims of a batch, then ", sparse_dim - batch_dims,
+          " sparse ones, then dense ones, and each must stay what it is.");
     if (d < sparse_dim) sizes.push_back(input.sizes()[size_t(from)]);
     else value_order.push_back(value_dim(*pattern_of(input), from));
   }
   if (std::is_sorted(order.begin(), order.end())) return input;
-  if (ndim == 2 && sparse_dim == 2) {
-    SparsePattern::Ptr turned = SparsePattern::transposed(pattern_of(input));
-    Tensor values = sparse_values(input);
-    if (has_blocks(layout_of(input))) values = transpose(values, 1, 2);
-    return sparse_like(values, make_sparse(turned, values));
-  }
-  check_coo(input);
+  if (layout_of(input) != Layout::sparse_coo) return permute_compressed(input, order);
+  if (ndim == 2 && sparse_dim == 2) return turned(input);
   std::vector<Tensor> from = index_rows(*pattern_of(input)), rows;
   for (int64_t d = 0; d < sparse_dim; ++d) rows.push_back(from[size_t(order[size_t(d)])]);
   bool in_order =
@@ -97,13 +119,13 @@ Tensor sparse_select(const Tensor& input, int64_t dim, int64_t index) {
   CHECK(index >= -size && index < size, ErrorKind::kIndex, "index ", index,
         " out of range for dim ", dim, " of size ", size);
   if (index < 0) index += size;
-  if (layout_of(input) != Layout::sparse_coo)
-    return sparse_select(to_layout(input, Layout::sparse_coo), dim, index);
   const SparsePattern& pattern = *pattern_of(input);
+  if (dim < pattern.batch_dims())
+    return with_changed_batch(input, [&](const Tensor& part) { return select(part, dim, index); });
   Tensor values = sparse_values(input);
   if (dim >= pattern.sparse_dim())
-    return sparse_coo(pattern.indices(), select(values, value_dim(pattern, dim), index),
-                      pattern.sizes(), pattern.coalesced());
+    return in_pattern(pattern_of(input), select(values, value_dim(pattern, dim), index));
+  if (!pattern.is_coo()) return sparse_select(to_layout(input, Layout::sparse_coo), dim, index);
   std::vector<Tensor> rows = index_rows(pattern);
   Tensor kept = squeeze(nonzero(rows[size_t(dim)] == index), 1);
   values = take_entries(values, kept);
@@ -120,16 +142,18 @@ Tensor sparse_index_select(const Tensor& input, int64_t dim, const Tensor& index
   CHECK(input.is_sparse() && !index.is_sparse() && index.dim() == 1 && is_integral(index.dtype()),
         "index must be a dense vector of integers, but has shape ", index.sizes(), " and dtype ",
         dtype_name(index.dtype()), ".");
-  if (layout_of(input) != Layout::sparse_coo) {
+  const SparsePattern& pattern = *pattern_of(input);
+  auto pick = [&](const Tensor& part, int64_t d) {
+    return call<"index_select", Tensor>(part, d, index);
+  };
+  if (dim < pattern.batch_dims())
+    return with_changed_batch(input, [&](const Tensor& part) { return pick(part, dim); });
+  if (dim >= pattern.sparse_dim())
+    return in_pattern(pattern_of(input), pick(sparse_values(input), value_dim(pattern, dim)));
+  if (!pattern.is_coo()) {
     Tensor picked = sparse_index_select(to_layout(input, Layout::sparse_coo), dim, index);
     return has_blocks(layout_of(input)) ? picked : to_layout(picked, layout_of(input));
   }
-  const SparsePattern& pattern = *pattern_of(input);
-  if (dim >= pattern.sparse_dim())
-    return sparse_coo(
-        pattern.indices(),
-        call<"index_select", Tensor>(sparse_values(input), value_dim(pattern, dim), index),
-        pattern.sizes(), pattern.coalesced());
   Tensor wanted = to_contiguous(to_dtype(index, DType::int64));
   int64_t size = pattern.sizes()[size_t(dim)], count = pattern.count();
   check_bounds(wanted, -size, size, size_t(dim), size);
@@ -237,6 +261,14 @@ Tensor sparse_zeros_like(const Tensor& input, std::optional<DType> dtype,
   Tensor none =
       empty_coo(input.sizes(), pattern_of(input)->sparse_dim(), dtype.value_or(input.dtype()));
   return to_layout_of(input, none);
+}
+
+// A compressed tensor keeps its pattern.
+Tensor sparse_empty_like(const Tensor& input, std::optional<DType> dtype,
+                         std::optional<Device> device, std::optional<MemoryFormat> format) {
+  if (pattern_of(input)->is_coo()) return sparse_zeros_like(input, dtype, device, format);
+  return sparse_like(call<"empty_like", Tensor>(plain_values_of(input), dtype, device, format),
+                     input);
 }
 
 OP(sparse_resize_, "(Tensor! input, int[] size, int sparse_dim, int dense_dim) -> Tensor", {
