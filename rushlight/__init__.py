@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys as _sys
 
+from rushlight import _load_core as _load_core  # before all that imports the core
+
+# isort: split
 from rushlight import _C
 from rushlight._C import (
     Generator,

@@ -182,6 +182,27 @@ def test_a_forked_child_computes_after_the_parent_used_threads() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "spins"),
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(
+    given: dict[str, str], spins: str
+) -> None:
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    unset = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os, rushlight; print([os.getenv(n) for n in {names}])"],
+        env=unset | {"OMP_DISPLAY_ENV": "verbose"} | given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert f"GOMP_SPINCOUNT = '{spins}'" in done.stderr  # libgomp says what it has read
+    assert done.stdout.strip() == str([given.get(name) for name in names])
+
+
 def test_tensors_alive_at_exit_do_no_harm() -> None:
     done = run(
         """
