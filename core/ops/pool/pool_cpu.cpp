@@ -1,5 +1,5 @@
-// Defines the kernels of pooling on the CPU: layouts, threads, and the tables of windows for
-// pool_isa.cpp.
+// Defines the kernels of pooling on the CPU: layouts, threads, and the tables of windows for the
+// loops.
 #include "core/ops/pool/pool.h"
 
 #include <algorithm>
@@ -16,13 +16,14 @@
 
 namespace rushlight {
 
-ISA_TABLES(PoolLoops, pool_loops)
+ISA_TABLES(MaxPoolLoops, max_pool_loops)
+ISA_TABLES(AvgPoolLoops, avg_pool_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 16384;  // pixels that are worth a thread
 
-const PoolLoops& loops() { return active(pool_loops_sets); }
+const AvgPoolLoops& avg_loops() { return active(avg_pool_loops_sets); }
 
 struct Volumes {
   int64_t batch, channels;
@@ -170,7 +171,7 @@ Tensor cast_dense(const Tensor& tensor, DType dtype) {
   return result;
 }
 
-// The operand as the loops take it: dense in its layout, in a dtype of PoolLoops.
+// The operand as the loops take it: dense in its layout, in a dtype of the loops.
 Tensor prepared(const Tensor& tensor, bool channels_last) {
   return cast_dense(dense(tensor, channels_last), loop_dtype(tensor.dtype()));
 }
@@ -209,7 +210,7 @@ class PoolLayout {
   bool was_last_, turns_;
 };
 
-// The place of the operand's loop in PoolLoops.
+// The place of the operand's loop among those of a kind.
 size_t loop_of(const Tensor& operand) {
   switch (operand.dtype()) {
     case DType::float32: return 0;
@@ -266,7 +267,7 @@ std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Te
   Tensor indices;
   if (with_indices) indices = empty_volumes(sizes, DType::int32, {}, channels_last);
   tables.fill();
-  MaxPoolLoop loop = loops().max[loop_of(x)];
+  MaxPoolLoop loop = active(max_pool_loops_sets).of_memory[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last), 0, [&](const Part& part) {
     loop(tables.volume(part), bytes_at(x, part.in), bytes_at(values, part.out),
          with_indices ? indices.data<int32_t>() + part.out : nullptr);
@@ -339,7 +340,7 @@ Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const 
   Tensor means = empty_volumes(pooled_sizes(windows, x), x.dtype(), {}, channels_last);
   tables.fill();
   Tensor divisors = divisors_of(windows, divisor, computed);
-  AvgPoolLoop loop = loops().avg[loop_of(x)];
+  AvgPoolLoop loop = avg_loops().forward[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last), tables.scratch_bytes(computed, false),
                 [&](const Part& part) {
                   loop(tables.volume(part), divisors.data(), bytes_at(x, part.in),
@@ -358,7 +359,7 @@ Tensor avg_pool_backward_on_cpu(const PoolWindows3d& windows, PoolDivisor diviso
   Tensor result = empty_volumes(whole_sizes(windows, g), g.dtype(), {}, channels_last);
   tables.fill();
   Tensor divisors = divisors_of(windows, divisor, computed);
-  AvgPoolBackwardLoop loop = loops().avg_backward[loop_of(g)];
+  AvgPoolBackwardLoop loop = avg_loops().backward[loop_of(g)];
   for_each_part(volumes_of(windows, g, channels_last), tables.scratch_bytes(computed, true),
                 [&](const Part& part) {
                   loop(tables.volume(part), divisors.data(), bytes_at(g, part.out),

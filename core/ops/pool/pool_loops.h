@@ -50,10 +50,12 @@ using AvgPoolBackwardLoop = void (*)(const PoolVolume& volume, const void* divis
 
 // For elements in memory of float, double, int64, Half and BFloat16; there are no gradients of
 // integers. Halves are computed as float, and so are their divisors.
-struct PoolLoops {
-  MaxPoolLoop max[5];
-  AvgPoolLoop avg[5];
-  AvgPoolBackwardLoop avg_backward[5];
+struct MaxPoolLoops {
+  MaxPoolLoop of_memory[5];
+};
+struct AvgPoolLoops {
+  AvgPoolLoop forward[5];
+  AvgPoolBackwardLoop backward[5];
 };
 
 }  // namespace rushlight
