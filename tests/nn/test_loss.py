@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,3 +223,25 @@ def test_a_loss_made_of_tensors_says_how_it_is_called(loss: type[nn.Module]) -> 
 def test_broadcast_targets_warn_with_their_sizes() -> None:
     with pytest.warns(UserWarning, match=r"target size \(2,\) that .* input size \(2, 1\)\. This"):
         F.mse_loss(torch.ones(2, 1), torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [F.mse_loss, F.l1_loss, F.smooth_l1_loss, partial(F.smooth_l1_loss, beta=0.0), torch.dist],
+)
+def test_integers_are_compared_with_floats_as_floats(loss: Any) -> None:
+    whole, floats = torch.tensor([1, 2, 3]), torch.tensor([1.5, 0.25, 3.0], dtype=torch.float64)
+    floats.requires_grad_()
+    for pair in ((whole, floats), (floats, whole)):
+        result = loss(*pair)
+        assert torch.equal(result, loss(whole.double(), floats))
+        (gradient,) = torch.autograd.grad(result, floats)
+        assert torch.equal(gradient, torch.autograd.grad(loss(whole.double(), floats), floats)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64])
+def test_the_targets_of_the_soft_margin_may_be_of_any_dtype(dtype: torch.dtype) -> None:
+    x, target = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([1, 1, 0])
+    assert torch.equal(
+        F.soft_margin_loss(x, target.to(dtype)), F.soft_margin_loss(x, target.float())
+    )

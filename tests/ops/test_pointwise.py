@@ -587,6 +587,14 @@ def test_numbers_may_stand_first_in_powers_and_remainders() -> None:
     assert torch.xlogy(0, x).tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_divided_by_a_number_rounded_to_one(dtype: torch.dtype) -> None:
+    x, tenth = torch.tensor([1.0, -2.0, 3.0], dtype=dtype), torch.tensor(0.1, dtype=dtype)
+    for divide in (torch.remainder, torch.fmod):
+        assert torch.equal(divide(x, 0.1), divide(x, tenth))
+        assert torch.equal(divide(x, 2), divide(x, torch.tensor(2.0, dtype=dtype)))
+
+
 def test_xlogy_passes_no_gradient_on_where_none_came() -> None:
     x = torch.tensor([2.0, 3.0], requires_grad=True)
     torch.xlogy(x, torch.tensor([-1.0, 0.0])).backward(torch.zeros(2))

@@ -296,7 +296,7 @@ Example:
 
 OP(dist, "(Tensor input, Tensor other, Scalar p=2) -> Tensor", {
   .doc     = R"(The p-norm of the difference of two tensors, which broadcast.)",
-  .dtypes  = floating_or_complex,
+  .dtypes  = numeric,
   .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, const Tensor& other, Scalar p) {
     return call<"vector_norm", Tensor>(input - other, p, std::optional<ShapeRef>(), false,

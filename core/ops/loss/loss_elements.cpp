@@ -8,6 +8,12 @@
 
 namespace rushlight {
 
+// An operand of integers as one of floats, where the other has those.
+static Tensor in_floats(const Tensor& operand, const Tensor& other) {
+  bool differ = is_integral(operand.dtype()) && is_floating(other.dtype());
+  return differ ? cast(operand, other.dtype()) : operand;
+}
+
 OP(mse_loss,
    "(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
    "str reduction='mean', Tensor? weight=None) -> Tensor", {
@@ -15,13 +21,13 @@ OP(mse_loss,
   .doc     = R"(The squared differences: (input - target)^2.
 
 With a weight for each element, the mean is over the weights.)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
     warn_of_broadcast(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
-    Tensor errors = call<"_squared_error", Tensor>(input, target);
+    Tensor errors = call<"_squared_error", Tensor>(in_floats(input, target), target);
     return reduce_weighted_loss(errors, weight, input, how);
   },
 })
@@ -56,15 +62,16 @@ OP(smooth_l1_loss,
   .doc     = R"(Squared differences close to zero, absolute ones further away (Girshick 2015).
 
 d^2 / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewhere.)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, double beta) {
     warn_of_broadcast(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
     CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta, ".");
-    if (beta == 0) return reduce_loss(call<"_absolute_error", Tensor>(input, target), how);
-    return reduce_loss(call<"_smooth_l1", Tensor>(input, target, beta), how);
+    Tensor x = in_floats(input, target);
+    if (beta == 0) return reduce_loss(call<"_absolute_error", Tensor>(x, target), how);
+    return reduce_loss(call<"_smooth_l1", Tensor>(x, target, beta), how);
   },
 })
 
@@ -169,7 +176,7 @@ OP(soft_margin_loss,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
-    Tensor z = -target * input;
+    Tensor z = -(target * input);
     return reduce_loss(is_complex(z.dtype()) ? log1p(exp(z)) : softplus(z),
                        reduction_of(reduction, size_average, reduce));
   },
