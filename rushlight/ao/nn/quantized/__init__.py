@@ -74,4 +74,4 @@ __all__ = [
 ]
 
 
-__getattr__ = _later.imports(__name__, ("dynamic", "functional"))
+__getattr__ = _later.imports(__name__, ("dynamic", "functional", "reference"))
