@@ -37,14 +37,92 @@ def cat(qx: Sequence[Any], dim: int, scale: Any = None, zero_point: Any = None) 
     return _quantized_ops.cat(qx, dim, float(scale), int(zero_point))
 
 
-def _by_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def call(input: Any, *args: Any, output_scale: Any, output_zero_point: Any, **kw: Any) -> Any:
-        kw = {name: value for name, value in kw.items() if name != "inplace"}
-        values = function(input.dequantize(), *args, **kw)
-        form = float(output_scale), int(output_zero_point)
-        return rl.quantize_per_tensor(values, *form, input.dtype)
+def _rounded(values: Tensor, input: Any, scale: Any, zero_point: Any) -> Tensor:
+    return rl.quantize_per_tensor(values, float(scale), int(zero_point), input.dtype)
 
-    return call
+
+# Their parameters have PyTorch's names and order.
+
+
+def hardswish(input: Any, output_scale: Any, output_zero_point: Any) -> Tensor:
+    return _rounded(F.hardswish(input.dequantize()), input, output_scale, output_zero_point)
+
+
+def elu(input: Any, output_scale: Any, output_zero_point: Any, alpha: float = 1.0) -> Tensor:
+    return _rounded(F.elu(input.dequantize(), alpha), input, output_scale, output_zero_point)
+
+
+def celu(input: Any, output_scale: Any, output_zero_point: Any, alpha: float = 1.0) -> Tensor:
+    return _rounded(F.celu(input.dequantize(), alpha), input, output_scale, output_zero_point)
+
+
+def leaky_relu(
+    qx: Any,
+    negative_slope: float = 0.01,
+    inplace: bool = False,
+    output_scale: Any = 1.0,
+    output_zero_point: Any = 0,
+) -> Tensor:
+    values = F.leaky_relu(qx.dequantize(), negative_slope)
+    return _rounded(values, qx, output_scale, output_zero_point)
+
+
+def sigmoid(qx: Any, output_scale: Any, output_zero_point: Any) -> Tensor:
+    return _rounded(qx.dequantize().sigmoid(), qx, output_scale, output_zero_point)
+
+
+def softmax(qx: Any, dim: int, output_scale: Any, output_zero_point: Any) -> Tensor:
+    return _rounded(F.softmax(qx.dequantize(), dim), qx, output_scale, output_zero_point)
+
+
+def prelu(qx: Any, weight: Any, output_scale: Any, output_zero_point: Any) -> Tensor:
+    values = F.prelu(qx.dequantize(), weight.dequantize())
+    return _rounded(values, qx, output_scale, output_zero_point)
+
+
+def dropout(
+    input: Any, output_scale: Any, output_zero_point: Any, p: float = 0.5, training: bool = False
+) -> Tensor:
+    values = F.dropout(input.dequantize(), p, training)
+    return _rounded(values, input, output_scale, output_zero_point)
+
+
+def layer_norm(
+    input: Any,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    output_scale: Any = 1.0,
+    output_zero_point: Any = 0,
+) -> Tensor:
+    values = F.layer_norm(input.dequantize(), normalized_shape, weight, bias, eps)
+    return _rounded(values, input, output_scale, output_zero_point)
+
+
+def group_norm(
+    qx: Any,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    output_scale: Any = 1.0,
+    output_zero_point: Any = 0,
+) -> Tensor:
+    values = F.group_norm(qx.dequantize(), num_groups, weight, bias, eps)
+    return _rounded(values, qx, output_scale, output_zero_point)
+
+
+def instance_norm(
+    qx: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    output_scale: Any = 1.0,
+    output_zero_point: Any = 0,
+) -> Tensor:
+    values = F.instance_norm(qx.dequantize(), weight=weight, bias=bias, eps=eps)
+    return _rounded(values, qx, output_scale, output_zero_point)
 
 
 def _product(relu: bool) -> Callable[..., Tensor]:
@@ -102,11 +180,11 @@ def _named() -> dict[str, Callable[..., Any]]:
         named[f"conv{dims}d"] = _product(False)
         named[f"conv{dims}d_relu"] = _product(True)
         named[f"conv{dims}d_prepack"] = _conv_prepack(dims)
-    for name in ("celu", "elu", "group_norm", "hardswish", "instance_norm", "layer_norm"):
-        named[name] = _by_floats(getattr(F, name))
-    for name in ("leaky_relu", "prelu", "sigmoid", "softmax", "dropout"):
-        named[name] = _by_floats(getattr(F, name))
-    return named
+    by_floats = (
+        celu, dropout, elu, group_norm, hardswish, instance_norm, layer_norm, leaky_relu, prelu,
+        sigmoid, softmax,
+    )  # fmt: skip
+    return {**named, **{each.__name__: each for each in by_floats}}
 
 
 def function_of(name: str) -> Callable[..., Any] | None:

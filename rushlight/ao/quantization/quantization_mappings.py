@@ -138,5 +138,7 @@ def get_dynamic_quant_module_class(
 
 
 def no_observer_set() -> set[Any]:
-    """Returns the classes of modules whose results are not observed; there are none."""
-    return set()
+    """Returns the classes of modules whose results are not observed, as their parts are."""
+    from rushlight.ao.nn import quantizable as nnqa
+
+    return {nnqa.LSTM, nnqa.MultiheadAttention}

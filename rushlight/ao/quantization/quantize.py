@@ -32,6 +32,7 @@ from rushlight.ao.quantization.quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    no_observer_set,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
 from rushlight.nn.modules.conv import _ConvTransposeNd
@@ -40,6 +41,7 @@ __all__ = [
     "add_quant_dequant",
     "convert",
     "default_eval_fn",
+    "get_default_custom_config_dict",
     "prepare",
     "prepare_qat",
     "propagate_qconfig_",
@@ -48,6 +50,22 @@ __all__ = [
     "quantize_qat",
     "swap_module",
 ]
+
+
+def get_default_custom_config_dict() -> dict[str, dict[Any, Any]]:
+    """Returns the classes that stand for layers of several parts in prepare() and convert()."""
+    from rushlight.ao.nn import quantizable as nnqa
+
+    return {
+        "float_to_observed_custom_module_class": {
+            nn.LSTM: nnqa.LSTM,
+            nn.MultiheadAttention: nnqa.MultiheadAttention,
+        },
+        "observed_to_quantized_custom_module_class": {
+            nnqa.LSTM: nnq.LSTM,
+            nnqa.MultiheadAttention: nnq.MultiheadAttention,
+        },
+    }
 
 
 def propagate_qconfig_(
@@ -119,7 +137,8 @@ def _add_observers(module: nn.Module, kinds: set[Any], non_leaf: Any, custom: An
         elif type(child) in custom and getattr(child, "qconfig", None) is not None:
             observed = custom[type(child)].from_float(child)
             setattr(module, name, observed)
-            _add_observer(observed)
+            if type(observed) not in no_observer_set():
+                _add_observer(observed)
         else:
             _add_observers(child, kinds, non_leaf, custom)
     parts = [c for n, c in module.named_children() if n not in ("weight_fake_quant", "bn")]
@@ -173,7 +192,9 @@ def prepare(
             stacklevel=2,
         )
     kinds = get_default_qconfig_propagation_list() if allow_list is None else allow_list
-    custom = (prepare_custom_config_dict or {}).get("float_to_observed_custom_module_class", {})
+    config = prepare_custom_config_dict
+    config = get_default_custom_config_dict() if config is None else config
+    custom = config.get("float_to_observed_custom_module_class", {})
     _add_observers(model, kinds, observer_non_leaf_module_list, custom)
     return model
 
@@ -292,7 +313,9 @@ def convert(
         raise NotImplementedError("convert: is_reference=True is not supported.")
     if not inplace:
         module = copy.deepcopy(module)
-    custom = (convert_custom_config_dict or {}).get("observed_to_quantized_custom_module_class", {})
+    config = convert_custom_config_dict
+    config = get_default_custom_config_dict() if config is None else config
+    custom = config.get("observed_to_quantized_custom_module_class", {})
     swaps = get_default_static_quant_module_mappings() if mapping is None else mapping
     _convert(module, swaps, custom)
     if remove_qconfig:

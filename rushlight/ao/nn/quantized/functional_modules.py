@@ -88,6 +88,9 @@ class QFunctional(QuantizedLayer):
         super().__init__()
         self.activation_post_process = Identity()
 
+    def _get_name(self) -> str:
+        return "QFunctional"
+
     def forward(self, x: Tensor) -> Tensor:
         raise RuntimeError(
             "Functional is not intended to use the 'forward'. Please use the underlying operation"

@@ -61,6 +61,31 @@ _PATTERNS = [config.pattern for config in (*shared([]), *joins([]), *known_range
 _KEEP_FORM_LAYERS = tuple({p for p in _PATTERNS if isinstance(p, type)} - {*_BY_FLOATS})
 _KEEP_FORM_METHODS = {p for p in _PATTERNS if isinstance(p, str)}
 _KEEP_FORM_CALLS = {call_name(p) for p in _PATTERNS if not isinstance(p, type | str)}
+# What torch.ops.quantized takes of the arguments that functions have behind their input.
+_BY_NAME: dict[str, tuple[Any, ...]] = {
+    "dropout": ({"p", "training"}, "p", "training"),
+    "elu": ({"alpha"}, "alpha"),
+    "group_norm": ({"num_groups", "weight", "bias", "eps"}, "num_groups", "weight", "bias", "eps"),
+    "hardswish": (set(),),
+    "instance_norm": (
+        {"weight", "bias", "eps"},
+        "running_mean",
+        "running_var",
+        "weight",
+        "bias",
+        "use_input_stats",
+        "momentum",
+        "eps",
+    ),
+    "layer_norm": (
+        {"normalized_shape", "weight", "bias", "eps"},
+        "normalized_shape",
+        "weight",
+        "bias",
+        "eps",
+    ),
+    "leaky_relu": ({"negative_slope", "inplace"}, "negative_slope", "inplace"),
+}
 _ASKED = ("size", "dim", "getattr", "numel", "ndimension")
 
 
@@ -170,7 +195,7 @@ def _own_call(
 ) -> fx.Node | None:
     """A call of torch.ops.quantized whose result has a form of its own."""
     function = function_of(f"{name}_relu" if relu else name)
-    if function is None:
+    if function is None or name not in ("add", "mul", "matmul", *_BY_NAME):
         return None
     scale, zero_point = form
     if name in ("add", "mul"):
@@ -181,7 +206,11 @@ def _own_call(
     elif name == "matmul":
         args = (*args, *form)
     else:
-        kwargs = {**kwargs, "output_scale": scale, "output_zero_point": zero_point}
+        wanted, *names = _BY_NAME[name]
+        given = {**dict(zip(names, args[1:], strict=False)), **kwargs}
+        kwargs = {key: value for key, value in given.items() if key in wanted}
+        args = args[:1]
+        kwargs |= {"output_scale": scale, "output_zero_point": zero_point}
     with root.graph.inserting_after(zero_point):  # which comes right before the rounding
         return root.graph.call_function(function, args, kwargs)
 
