@@ -112,13 +112,17 @@ from rushlight.ao.quantization.quant_type import (
     QuantType,
 )
 from rushlight.ao.quantization.quantization_mappings import (
+    get_default_compare_output_module_list,
     get_default_dynamic_quant_module_mappings,
+    get_default_float_to_quantized_operator_mappings,
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
     get_dynamic_quant_module_class,
     get_embedding_qat_module_mappings,
     get_embedding_static_quant_module_mappings,
+    get_quantized_operator,
     get_static_quant_module_class,
     no_observer_set,
 )
@@ -126,6 +130,7 @@ from rushlight.ao.quantization.quantize import (
     add_quant_dequant,
     convert,
     default_eval_fn,
+    get_default_custom_config_dict,
     prepare,
     prepare_qat,
     propagate_qconfig_,
@@ -139,8 +144,21 @@ from rushlight.ao.quantization.stubs import (
     QuantStub,
     QuantWrapper,
 )
+from rushlight.ao.quantization.utils import (
+    MatchAllNode,
+    Pattern,
+    get_combined_dict,
+)
 
 __all__ = [
+    "MatchAllNode",
+    "Pattern",
+    "get_combined_dict",
+    "get_default_compare_output_module_list",
+    "get_default_custom_config_dict",
+    "get_default_float_to_quantized_operator_mappings",
+    "get_default_static_quant_reference_module_mappings",
+    "get_quantized_operator",
     "AffineQuantizedObserverBase",
     "DeQuantStub",
     "FakeQuantize",
@@ -258,4 +276,4 @@ __all__ = [
 ]
 
 
-__getattr__ = _later.imports(__name__, ("quantize_fx",))
+__getattr__ = _later.imports(__name__, ("backend_config", "quantize_fx"))

@@ -16,6 +16,8 @@ import rushlight as rl
 from rushlight import nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import quantized as nnq
+from rushlight.ao.nn.quantized._packed import qparams_of, weight_observer_of
+from rushlight.ao.nn.quantized.reference._base import ReferenceQuantizedModule
 from rushlight.ao.quantization.fake_quantize import (
     FakeQuantizeBase,
     default_fixed_qparams_range_0to1_fake_quant,
@@ -32,6 +34,7 @@ from rushlight.ao.quantization.quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
     no_observer_set,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
@@ -307,17 +310,21 @@ def convert(
         mapping: the class that replaces each class of layers.
         inplace: changes the network itself.
         remove_qconfig: takes the attributes qconfig away.
+        is_reference: puts the layers of torch.ao.nn.quantized.reference, which take floats, where
+            layers with weights were: what a back end starts from.
         convert_custom_config_dict: {"observed_to_quantized_custom_module_class": {class: class}}.
     """
-    if is_reference:
-        raise NotImplementedError("convert: is_reference=True is not supported.")
     if not inplace:
         module = copy.deepcopy(module)
     config = convert_custom_config_dict
     config = get_default_custom_config_dict() if config is None else config
     custom = config.get("observed_to_quantized_custom_module_class", {})
-    swaps = get_default_static_quant_module_mappings() if mapping is None else mapping
-    _convert(module, swaps, custom)
+    default = (
+        get_default_static_quant_reference_module_mappings()
+        if is_reference
+        else get_default_static_quant_module_mappings()
+    )
+    _convert(module, default if mapping is None else mapping, custom)
     if remove_qconfig:
         _clean(module)
     return module
@@ -355,7 +362,9 @@ def swap_module(
     if type(mod) in custom:
         result = custom[type(mod)].from_observed(mod)
     elif type(mod) in mapping:
-        result = mapping[type(mod)].from_float(mod)
+        kind = mapping[type(mod)]
+        is_reference = issubclass(kind, ReferenceQuantizedModule)
+        result = kind.from_float(mod, *([weight_forms(mod)] if is_reference else []))
     else:
         return mod
     for key, hook in mod._forward_pre_hooks.items():
@@ -364,6 +373,14 @@ def swap_module(
         if hook is not _observe_result:
             result._forward_hooks[key] = hook
     return result
+
+
+def weight_forms(mod: Any) -> Any:
+    """The form of a layer's weight by its qconfig; of several weights, that of each."""
+    names = [name for name in mod._parameters if name.startswith("weight")]
+    observers = [weight_observer_of(mod, getattr(mod, name)) for name in names]
+    forms = dict(zip(names, map(qparams_of, observers), strict=True))
+    return forms["weight"] if names == ["weight"] else forms
 
 
 def default_eval_fn(model: nn.Module, calib_data: Any) -> None:

@@ -18,6 +18,7 @@ from rushlight.ao.quantization.fx._matching import dtypes_for
 from rushlight.ao.quantization.fx._preparation import is_observer, scope_of
 from rushlight.ao.quantization.fx.custom_config import ConvertCustomConfig
 from rushlight.ao.quantization.quant_type import QuantType
+from rushlight.ao.quantization.quantize import weight_forms
 
 __all__ = ["convert_graph", "free_name"]
 
@@ -151,15 +152,12 @@ class _Conversion:
         kind = self.references.get(type(layer))
         if kind is None:
             return module
-        weights = [name for name in layer._parameters if name.startswith("weight")]
-        forms = {}
-        for name in weights:
-            chooser = observer
-            if chooser is None:
-                chooser = qconfig.weight()
-                chooser(getattr(layer, name))
-            forms[name] = qparams_of(chooser)
-        reference = kind.from_float(layer, forms["weight"] if weights == ["weight"] else forms)
+        if observer is not None:  # which training has left with the form of the weight
+            forms: Any = qparams_of(observer)
+        else:
+            layer.qconfig = qconfig
+            forms = weight_forms(layer)
+        reference = kind.from_float(layer, forms)
         if fused is None:
             return reference
         fused[0] = reference

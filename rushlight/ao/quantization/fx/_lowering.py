@@ -134,6 +134,7 @@ def _lower_before(root: fx.GraphModule, rounding: fx.Node) -> None:
     result = _integer_form(root, first, arguments, settings, form, len(merged) == 2)
     if result is None:
         return
+    result.meta["origin"] = op.name  # in the prepared graph
     rounding.replace_all_uses_with(result)
     root.graph.erase_node(rounding)
     for node in merged:
