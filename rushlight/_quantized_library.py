@@ -158,6 +158,65 @@ def _conv_prepack(dims: int) -> Callable[..., PackedWeight]:
     return call
 
 
+def quantized_batch_norm(
+    input: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    eps: float,
+    output_scale: float,
+    output_zero_point: int,
+) -> Tensor:
+    """Returns the batch norm of a quantized tensor by given statistics, in a form of its own.
+
+    Args:
+        input: quantized, (N, C, ...).
+        weight: (C,), or None.
+        bias: (C,), or None.
+        mean: (C,).
+        var: (C,).
+        eps: added to var.
+        output_scale: of the result.
+        output_zero_point: of the result.
+
+    Example:
+        >>> x = torch.quantize_per_tensor(torch.tensor([[1.0, 2.0]]), 0.5, 0, torch.quint8)
+        >>> zeros, ones = torch.zeros(2), torch.ones(2)
+        >>> torch.quantized_batch_norm(x, ones, zeros, zeros, ones, 0.0, 0.5, 1).int_repr()
+        tensor([[3, 5]], dtype=torch.uint8)
+    """
+    values = F.batch_norm(input.dequantize(), mean, var, weight, bias, False, 0.0, eps)
+    return _rounded(values, input, output_scale, output_zero_point)
+
+
+def _max_pool(dims: int) -> Callable[..., Tensor]:
+    pool = getattr(F, f"max_pool{dims}d")
+
+    def call(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        if not input.is_quantized:
+            raise RuntimeError(f"{call.__name__}: expected a quantized tensor, got {input.dtype}.")
+        return pool(input, kernel_size, stride or None, padding, dilation, ceil_mode)
+
+    call.__name__ = call.__qualname__ = f"quantized_max_pool{dims}d"
+    call.__doc__ = (
+        f"Returns torch.nn.functional.max_pool{dims}d of a quantized tensor, in its form."
+    )
+    return call
+
+
+quantized_max_pool1d = _max_pool(1)
+quantized_max_pool2d = _max_pool(2)
+quantized_max_pool3d = _max_pool(3)
+
+
 def _named() -> dict[str, Callable[..., Any]]:
     q = _quantized_ops
     named: dict[str, Callable[..., Any]] = {

@@ -87,6 +87,9 @@ class DeQuantize(nn.Module):
 class ReLU6(nn.ReLU):
     """nn.ReLU6 of quantized tensors, in the input's form."""
 
+    def _get_name(self) -> str:
+        return "QuantizedReLU6"
+
     def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input)
 
@@ -98,6 +101,9 @@ class ReLU6(nn.ReLU):
 
 class Dropout(nn.Dropout):
     """nn.Dropout of quantized tensors, which it returns as they are."""
+
+    def _get_name(self) -> str:
+        return "QuantizedDropout"
 
     def forward(self, input: Tensor) -> Tensor:
         return input
