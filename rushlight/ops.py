@@ -69,6 +69,11 @@ def _own_packet(namespace: str, name: str) -> Any:
         from rushlight.vision.ops._operators import packet_of as vision_packet_of
 
         return vision_packet_of(name)
+    if namespace == "quantized_decomposed":
+        from rushlight.ao.quantization.fx import _decomposed as _decomposed
+        from rushlight.library._operator import found_operator
+
+        return found_operator(f"{namespace}::{name}")
     if namespace in ("_c10d_functional", "c10d", "c10d_functional"):
         from rushlight.distributed import _operators as _operators
         from rushlight.library._operator import operators

@@ -229,3 +229,61 @@ def test_kernels_by_their_names() -> None:
     for k, (a, b) in enumerate(zip(got, wanted, strict=True)):
         assert np.abs(a - b).max() <= 1 and (a != b).mean() < 0.1, k
     np.testing.assert_allclose(dynamic, their_dynamic, atol=1e-3)
+
+
+def decomposed(lib: Any) -> list[Any]:
+    """Results of all operators of torch.ops.quantized_decomposed."""
+    import_module(f"{lib.__name__}.ao.quantization.fx._decomposed")
+    o = lib.ops.quantized_decomposed
+    x = lib.tensor(values(4, 8))
+    scale, zero = lib.tensor(0.03), lib.tensor(3)
+    int8 = -128, 127, lib.int8
+    whole = o.quantize_per_tensor(x, 0.03, 3, *int8)
+    form = lib.tensor([0.02, 0.03, 0.01, 0.05]), lib.tensor([1, -2, 3, 0])
+    rows = o.quantize_per_channel(x, *form, 0, *int8)
+    tokens = o.choose_qparams_per_token_asymmetric(x, lib.int8)
+    by_token = o.quantize_per_token(x, *tokens, *int8)
+    groups = lib.full((4, 2), 0.05), lib.ones(4, 2, dtype=lib.int32)
+    by_group = o.quantize_per_channel_group(x, *groups, -8, 7, lib.int8, 4)
+    return [
+        whole,
+        o.quantize_per_tensor.tensor(x.to(lib.bfloat16), scale, zero, *int8),
+        o.dequantize_per_tensor(whole, 0.03, 3, *int8),
+        o.dequantize_per_tensor.tensor(whole, scale, zero, *int8, out_dtype=lib.float16),
+        *o.choose_qparams.tensor(x, -128, 127, 1e-5, lib.int8),
+        *o.choose_qparams.tensor(x.abs(), 0, 255, 1e-5, lib.uint8),
+        *o.choose_qparams_symmetric.tensor(x, -127, 127, 1e-5, lib.int8),
+        rows,
+        o.dequantize_per_channel(rows, *form, 0, *int8),
+        o.dequantize_per_channel(rows, form[0], None, 0, *int8),
+        *o.choose_qparams_per_token(x, lib.int8),
+        *tokens,
+        by_token,
+        o.dequantize_per_token(by_token, *tokens, *int8, lib.float32),
+        by_group,
+        o.dequantize_per_channel_group(by_group, *groups, -8, 7, lib.int8, 4, lib.float32),
+        o.fake_quant_per_channel(x, *form, 0, -128, 127),
+    ]
+
+
+def test_integers_whose_forms_are_arguments() -> None:
+    for k, (ours, theirs) in enumerate(zip(*map(decomposed, LIBRARIES), strict=True)):
+        assert str(ours.dtype) == str(theirs.dtype) and tuple(ours.shape) == tuple(theirs.shape), k
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6, err_msg=str(k))
+    with pytest.raises(AssertionError, match="quant_min out of bounds for dtype"):
+        torch.ops.quantized_decomposed.quantize_per_tensor(
+            torch.ones(2), 1.0, 0, -300, 127, torch.int8
+        )
+
+
+def test_which_elements_share_a_scale() -> None:
+    def program(lib: Any) -> list[Any]:
+        o = lib.ao.quantization.observer
+        kinds = [o.PerTensor(), o.PerAxis(1), o.PerGroup(3), o.PerRow(), o.PerToken()]
+        observer = o.AffineQuantizedObserverBase
+        names = [e.name for kind in (o.MappingType, o.ZeroPointDomain) for e in kind]
+        blocks = [o.get_block_size((4, 6), kind) for kind in kinds]
+        assert observer.with_args(granularity=kinds[0]) and kinds[1] == o.PerAxis(1)
+        return [names, blocks, [repr(kind) for kind in kinds]]
+
+    assert program(torch) == program(pytorch)
