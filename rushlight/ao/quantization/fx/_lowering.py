@@ -49,7 +49,7 @@ _TABLES: dict[Any, Any] = _same("Embedding EmbeddingBag", nnqr, nnq)
 # Layers that compute by floats.
 _BY_FLOATS: dict[Any, Any] = {
     **_same(
-        "BatchNorm2d BatchNorm3d Dropout ELU GroupNorm Hardswish InstanceNorm1d InstanceNorm2d "
+        "BatchNorm2d BatchNorm3d Dropout ELU Hardswish InstanceNorm1d InstanceNorm2d "
         "InstanceNorm3d LayerNorm LeakyReLU PReLU Sigmoid Softmax",
         nn,
         nnq,

@@ -25,7 +25,7 @@ from rushlight.ao.quantization.fx._calls import calls_to_layers
 from rushlight.ao.quantization.fx._fusion import fuse_graph
 from rushlight.ao.quantization.fx._matching import Match, Patterns, dtypes_for
 from rushlight.ao.quantization.fx.custom_config import PrepareCustomConfig
-from rushlight.ao.quantization.observer import ObserverBase
+from rushlight.ao.quantization.observer import ObserverBase, ReuseInputObserver
 from rushlight.ao.quantization.qconfig_mapping import QConfigMapping
 from rushlight.ao.quantization.quant_type import QuantType
 
@@ -117,6 +117,14 @@ def _note_values(root: fx.GraphModule, example_inputs: Any) -> None:
         _Values(probe).run(*inputs)
     for node, seen in zip(root.graph.nodes, probe.graph.nodes, strict=True):
         node.meta["is_float"], node.meta["given"] = seen.meta["is_float"], seen.meta["given"]
+
+
+def _is_shared(match: Match) -> bool:
+    """Whether a pattern's result has the scale of its input."""
+    by_tensors = match.config._num_tensor_args_to_observation_type
+    tensors = [a for a in match.root.args if isinstance(a, fx.Node)]
+    kind = by_tensors.get(len(tensors), match.config.observation_type)
+    return kind is ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
 
 
 class _Preparation:
@@ -215,13 +223,15 @@ class _Preparation:
         if activation.dtype is rl.float32:
             return
         is_dynamic = getattr(activation, "is_dynamic", False)
+        if isinstance(activation, ReuseInputObserver):
+            inputs = []
         for before in inputs[:1] if is_dynamic else inputs:
             node.replace_input_with(before, self._observed(before, qconfig, activation))
         if node is not match.last or is_dynamic or not is_float:
             return
         after = self._insert(node, qconfig.activation)
         node.replace_all_uses_with(after, lambda user: user is not after)
-        if self._is_shared(match.config, len(inputs)):
+        if _is_shared(match):
             self._share(node, after)
 
     def _take_layer(self, node: fx.Node, config: BackendPatternConfig, qconfig: Any) -> None:
@@ -236,11 +246,6 @@ class _Preparation:
         elif self.is_qat and config.qat_module and not isinstance(layer, WithFakeQuant):
             self.root.set_submodule(str(node.target), config.qat_module.from_float(layer))
         node.meta["pattern"] = config
-
-    def _is_shared(self, config: BackendPatternConfig, tensors: int) -> bool:
-        by_tensors = config._num_tensor_args_to_observation_type
-        kind = by_tensors.get(tensors, config.observation_type)
-        return kind is ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
 
     def _insert(self, before: fx.Node, make: Callable[[], nn.Module]) -> fx.Node:
         number = 0
@@ -266,15 +271,25 @@ class _Preparation:
 
     def _share(self, node: fx.Node, after: fx.Node) -> None:
         """Lets the inputs and the result of a node have the observer of the first input."""
-        observers = [n for n in node.all_input_nodes if is_observer(n, self.root)]
-        if not observers:
+        known = self._observer_before(node)
+        if known is None:
             after.replace_all_uses_with(node)
             self.graph.erase_node(after)
             self.root.delete_submodule(str(after.target))
             return
-        first = self.root.get_submodule(str(observers[0].target))
-        for other in (*observers[1:], after):
+        first = self.root.get_submodule(str(known.target))
+        others = [n for n in node.all_input_nodes if is_observer(n, self.root)]
+        for other in (*others, after):
             self.root.set_submodule(str(other.target), first)
+
+    def _observer_before(self, node: fx.Node) -> fx.Node | None:
+        """The observer of a node's first input, or of what that is made of."""
+        source: Any = node
+        while isinstance(source, fx.Node) and not is_observer(source, self.root):
+            source = source.args[0] if source.args else None
+            if isinstance(source, list | tuple):
+                source = source[0] if source else None
+        return source
 
     def _observe_returned(self, node: fx.Node) -> None:
         results: Any = node.args[0]
