@@ -123,6 +123,25 @@ def sequence(lib: Any) -> Any:
     )
 
 
+@network(2, 3, 8, 8)
+def blocks(lib: Any) -> Any:
+    nn = lib.nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.bn_a = nn.Conv2d(3, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3)
+            self.b, self.bn_b = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+            self.relu = nn.ReLU(inplace=True)
+
+        def forward(self, x: Any) -> Any:
+            y = self.bn_b(self.b(self.relu(self.bn_a(self.a(x)))))
+            y += x
+            return self.relu(y)
+
+    return nn.Sequential(Block(), Block())
+
+
 def nodes(graph_module: Any) -> list[tuple[str, str, list[str]]]:
     """A graph as text: op and name of each node, and the names of its inputs."""
     return [

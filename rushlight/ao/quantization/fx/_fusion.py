@@ -24,11 +24,18 @@ def fuse_graph(root: fx.GraphModule, is_qat: bool, backend: BackendConfig) -> No
     gone: set[fx.Node] = set()
     for node in reversed(list(root.graph.nodes)):
         match = None if node in gone else patterns.find(node, root)
-        if match is not None and all(calls.get(n.target, 1) == 1 for n in match.inside()):
+        if match is not None and all(
+            calls.get(n.target, 1) == 1 or _is_stateless(n, root) for n in match.inside()
+        ):
             gone.update(match.inside())
             _fuse(root, match, is_qat)
     root.delete_all_unused_submodules()
     root.recompile()
+
+
+def _is_stateless(node: fx.Node, root: fx.GraphModule) -> bool:
+    """Whether another call of a node's layer would not notice that it was fused here, too."""
+    return node.op == "call_module" and not root.get_submodule(str(node.target)).state_dict()
 
 
 def _fuse(root: fx.GraphModule, match: Match, is_qat: bool) -> None:
