@@ -157,12 +157,14 @@ from rushlight.ao.quantization.stubs import (
 )
 from rushlight.ao.quantization.utils import (
     MatchAllNode,
+    ObserverOrFakeQuantize,
     Pattern,
     get_combined_dict,
 )
 
 __all__ = [
     "MatchAllNode",
+    "ObserverOrFakeQuantize",
     "Pattern",
     "get_combined_dict",
     "get_default_compare_output_module_list",

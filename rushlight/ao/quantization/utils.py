@@ -7,11 +7,14 @@ from typing import Any
 import rushlight as rl
 from rushlight import nn
 from rushlight.ao.nn.quantized._packed import qparams_of
+from rushlight.ao.quantization.fake_quantize import FakeQuantizeBase
+from rushlight.ao.quantization.observer import ObserverBase
 from rushlight.ao.quantization.quant_type import QuantType
 from rushlight.fx.graph_module import value_at
 
 __all__ = [
     "MatchAllNode",
+    "ObserverOrFakeQuantize",
     "Pattern",
     "activation_dtype",
     "activation_is_dynamically_quantized",
@@ -32,6 +35,8 @@ __all__ = [
 
 #: A class, function or method name, or a tuple of them.
 Pattern = Any
+#: What stands behind a result in a prepared network.
+ObserverOrFakeQuantize = ObserverBase | FakeQuantizeBase
 _INTEGERS = (rl.quint8, rl.qint8, rl.qint32, rl.quint4x2)
 
 
