@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from compat.quantizing import filled, numbers, part, quietly, values
 
 import rushlight as torch
 
@@ -19,27 +18,8 @@ LIBRARIES = (torch, pytorch)
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    engine = pytorch.backends.quantized.engine
-    pytorch.backends.quantized.engine = "fbgemm"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly(pytorch, "fbgemm"):
         yield
-    pytorch.backends.quantized.engine = engine
-
-
-def part(lib: Any, path: str) -> Any:
-    return import_module(f"{lib.__name__}.{path}")
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=shape).astype("f4")
-
-
-def filled(lib: Any, network: Any) -> Any:
-    rng = np.random.default_rng(5)
-    for value in network.state_dict().values():
-        value.copy_(lib.tensor(rng.normal(scale=0.3, size=tuple(value.shape)).astype("f4")))
-    return network.eval()
 
 
 def eager(lib: Any) -> tuple[Any, Any]:
@@ -59,15 +39,11 @@ def eager(lib: Any) -> tuple[Any, Any]:
             y = self.sum.add(self.relu(self.conv(x)), x)
             return self.dequant(self.fc(y.flatten(1)))
 
-    net = q.fuse_modules(filled(lib, Net()), ["conv", "relu"])
+    net = q.fuse_modules(filled(lib, Net()).eval(), ["conv", "relu"])
     net.qconfig = q.get_default_qconfig("fbgemm")
     prepared = q.prepare(copy.deepcopy(net))
     prepared(lib.tensor(values(1, 3, 8, 8)))
     return net, q.convert(prepared)
-
-
-def numbers(value: Any) -> np.ndarray:
-    return (value.dequantize() if value.is_quantized else value).detach().numpy()
 
 
 def same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -99,7 +75,7 @@ def test_modules_side_by_side() -> None:
 def test_dynamic_layers_side_by_side() -> None:
     def program(lib: Any) -> list[Any]:
         ns, nn, x = part(lib, "ao.ns._numeric_suite"), lib.nn, lib.tensor(values(1, 6))
-        net = filled(lib, nn.Sequential(nn.Linear(6, 4), nn.Sequential(nn.Linear(4, 3))))
+        net = filled(lib, nn.Sequential(nn.Linear(6, 4), nn.Sequential(nn.Linear(4, 3)))).eval()
         small = lib.ao.quantization.quantize_dynamic(net, {nn.Linear})
         return [
             ns.compare_weights(net.state_dict(), small.state_dict()),
@@ -128,7 +104,7 @@ def test_nodes_side_by_side() -> None:
                 y = F.hardswish(lib.relu(self.b(x) + x) * 2)
                 return self.fc(y.mean([2, 3]))
 
-        x, net = lib.tensor(values(2, 3, 8, 8)), filled(lib, Net())
+        x, net = lib.tensor(values(2, 3, 8, 8)), filled(lib, Net()).eval()
         prepared = fx.prepare_fx(net, q.get_default_qconfig_mapping("fbgemm"), (x,))
         prepared(x)
         small = fx.convert_fx(copy.deepcopy(prepared))
@@ -165,7 +141,7 @@ def test_nodes_side_by_side() -> None:
 def test_inputs_of_nodes_and_layers_of_graphs_that_were_not_prepared() -> None:
     fx, ns = part(torch, "ao.quantization.quantize_fx"), part(torch, "ao.ns._numeric_suite_fx")
     nn, q, x = torch.nn, torch.ao.quantization, torch.tensor(values(4, 5))
-    net = filled(torch, nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2)))
+    net = filled(torch, nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2))).eval()
     mapping = q.QConfigMapping().set_global(q.default_dynamic_qconfig)
     small = fx.convert_fx(fx.prepare_fx(net, mapping, (x,)))
     models = ("float", net, "small", small)

@@ -6,11 +6,11 @@ import copy
 import random
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from compat.quantizing import filled, nodes, part, values
 
 import rushlight as torch
 
@@ -107,22 +107,13 @@ def chain(lib: Any, seed: int) -> Any:
                     values.append(CALLS[int(pick * len(CALLS))](values[-1], earlier, lib))
             return self.last(values[-1])
 
-    net, numbers = Net(), np.random.default_rng(5)
-    for name, value in net.state_dict().items():
-        if value.is_floating_point():
-            given = numbers.normal(scale=0.3, size=tuple(value.shape)).astype("f4")
-            value.copy_(lib.tensor(np.abs(given) + 0.5 if "var" in name else given))
-    return net
-
-
-def nodes(graph_module: Any) -> list[Any]:
-    return [(n.op, n.name, [i.name for i in n.all_input_nodes]) for n in graph_module.graph.nodes]
+    return filled(lib, Net())
 
 
 def quantized(lib: Any, seed: int, is_qat: bool) -> tuple[Any, ...]:
-    fx = import_module(f"{lib.__name__}.ao.quantization.quantize_fx")
+    fx = part(lib, "ao.quantization.quantize_fx")
     q, net = lib.ao.quantization, chain(lib, seed).train(is_qat)
-    x = lib.tensor(np.random.default_rng(0).normal(size=(2, 4, 8, 8)).astype("f4"))
+    x = lib.tensor(values(2, 4, 8, 8))
     if is_qat:
         prepared = fx.prepare_qat_fx(net, q.get_default_qat_qconfig_mapping("x86"), (x,))
     else:

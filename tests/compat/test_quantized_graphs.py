@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import io
 import operator
-import warnings
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from compat.quantizing import filled, nodes, part, quietly, values
 
 import rushlight as torch
 
@@ -22,29 +21,8 @@ NETWORKS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {}
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    engine = pytorch.backends.quantized.engine
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly(pytorch):
         yield
-    pytorch.backends.quantized.engine = engine
-
-
-def part(lib: Any, path: str) -> Any:
-    return import_module(f"{lib.__name__}.{path}")
-
-
-def values(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=shape).astype("f4")
-
-
-def filled(lib: Any, network: Any) -> Any:
-    """The network with numbers that are the same in both libraries."""
-    rng = np.random.default_rng(5)
-    for name, value in network.state_dict().items():
-        if value.is_floating_point():
-            numbers = rng.normal(scale=0.3, size=tuple(value.shape)).astype("f4")
-            value.copy_(lib.tensor(np.abs(numbers) + 0.5 if "var" in name else numbers))
-    return network
 
 
 def network(*shape: int) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
@@ -140,14 +118,6 @@ def blocks(lib: Any) -> Any:
             return self.relu(y)
 
     return nn.Sequential(Block(), Block())
-
-
-def nodes(graph_module: Any) -> list[tuple[str, str, list[str]]]:
-    """A graph as text: op and name of each node, and the names of its inputs."""
-    return [
-        (node.op, node.name, [n.name for n in node.all_input_nodes])
-        for node in graph_module.graph.nodes
-    ]
 
 
 def first(result: Any) -> np.ndarray:

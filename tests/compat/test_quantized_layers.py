@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from compat.quantizing import filled, of_pytorch, quietly, values
 
 import rushlight as torch
 
@@ -18,26 +18,8 @@ LIBRARIES = (torch, pytorch)
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    engine = pytorch.backends.quantized.engine
-    pytorch.backends.quantized.engine = "fbgemm"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly(pytorch, "fbgemm"):
         yield
-    pytorch.backends.quantized.engine = engine
-
-
-def values(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape).astype("f4")
-
-
-def filled(lib: Any, network: Any) -> Any:
-    rng = np.random.default_rng(5)
-    for value in network.state_dict().values():
-        value.copy_(lib.tensor(rng.normal(scale=0.3, size=tuple(value.shape)).astype("f4")))
-    for name, value in network.named_parameters():
-        if name.endswith(("bias_k", "bias_v")):
-            value.data.mul_(3)
-    return network
 
 
 def wrapped(lib: Any, layer: Any, call: Any) -> Any:
@@ -55,6 +37,9 @@ def wrapped(lib: Any, layer: Any, call: Any) -> Any:
 
 def steps(lib: Any, layer: Any, call: Any, x: np.ndarray, is_qat: bool = False) -> Any:
     q, net = lib.ao.quantization, filled(lib, wrapped(lib, layer, call)).train(is_qat)
+    for name, value in net.named_parameters():
+        if name.endswith(("bias_k", "bias_v")):
+            value.data.mul_(3)
     if is_qat:
         net.qconfig = q.get_default_qat_qconfig("fbgemm", 0)
         prepared = q.prepare_qat(net)
@@ -79,26 +64,7 @@ def compare(make: Any, call: Any, x: np.ndarray, is_qat: bool = False) -> None:
     step = np.abs(theirs[3]).max() / 50
     assert np.abs(ours[3] - theirs[3]).max() <= 3 * step
     assert (np.abs(ours[3] - theirs[3]) > step / 10).mean() < 0.1
-    ours[4].load_state_dict(
-        {k: _ours(v) for k, v in theirs[4].state_dict().items()}, strict=True
-    )  # fmt: skip
-
-
-def _ours(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_ours(each) for each in value)
-    if not isinstance(value, pytorch.Tensor):
-        return torch.qint8 if value is pytorch.qint8 else value
-    if not value.is_quantized:
-        return torch.tensor(value.detach().numpy())
-    integers = torch.tensor(value.int_repr().numpy())
-    if value.qscheme() is pytorch.per_tensor_affine:
-        form = value.q_scale(), value.q_zero_point()
-        return torch._make_per_tensor_quantized_tensor(integers, *form)
-    scales = torch.tensor(value.q_per_channel_scales().numpy())
-    zero_points = torch.tensor(value.q_per_channel_zero_points().numpy())
-    axis = value.q_per_channel_axis()
-    return torch._make_per_channel_quantized_tensor(integers, scales, zero_points, axis)
+    ours[4].load_state_dict({k: of_pytorch(v) for k, v in theirs[4].state_dict().items()})
 
 
 @pytest.mark.parametrize("is_qat", [False, True])

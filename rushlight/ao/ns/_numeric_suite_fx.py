@@ -216,7 +216,7 @@ def _log(
     while hasattr(root, path := f"{seen.name}_{label}_{number}"):
         number += 1
     root.add_module(path, make(*arguments))
-    users = [node] if place else [user for user in seen.users]
+    users = [node] if place else list(seen.users)
     with root.graph.inserting_after(seen):
         logger = root.graph.call_module(path, (seen,))
     for user in users:
