@@ -246,14 +246,12 @@ def _named() -> dict[str, Callable[..., Any]]:
     return {**named, **{each.__name__: each for each in by_floats}}
 
 
+_functions = _named()
+for _name, _function in _functions.items():
+    _function.__name__ = _function.__qualname__ = _name
+globals().update(_functions)  # where pickles find them
+
+
 def function_of(name: str) -> Callable[..., Any] | None:
     """Returns the function that torch.ops.quantized has by a name, None for none."""
-    if not _functions:
-        _functions.update(_named())
-        for each, function in _functions.items():
-            function.__name__ = function.__qualname__ = each
-            function.__module__ = "rushlight.ops.quantized"
     return _functions.get(name)
-
-
-_functions: dict[str, Callable[..., Any]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -203,3 +204,15 @@ def test_integers_whose_forms_are_arguments_come_back() -> None:
     by_row = d.quantize_per_token(x, *rows, -128, 127, torch.int8)
     back = d.dequantize_per_token(by_row, *rows, -128, 127, torch.int8)
     assert bool(((back - x).abs() <= 0.51 * rows[0]).all())
+
+
+def test_quantized_graphs_can_be_copied_pickled_and_saved() -> None:
+    _, x, graph = prepared()
+    small = convert_fx(graph)
+    wanted = small(x)
+    assert torch.equal(copy.deepcopy(small)(x), wanted)
+    assert torch.equal(pickle.loads(pickle.dumps(small))(x), wanted)
+    assert "rushlight.ops.quantized.hardswish(" in small.code
+    fresh = convert_fx(prepared()[2])
+    fresh.load_state_dict(small.state_dict())
+    assert torch.equal(fresh(x), wanted)
