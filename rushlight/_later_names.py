@@ -103,6 +103,9 @@ NAMES_IN = {
         q_scale q_zero_point qint32 qint8 qscheme quantize_per_channel quantize_per_tensor
         quantize_per_tensor_dynamic quint2x4 quint4x2 quint8
     """,
+    "_quantized_library": """
+        quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+    """,
     "_root_nn": """
         _grouped_mm _log_softmax_backward_data _scaled_mm _shape_as_tensor _softmax_backward_data
         adaptive_max_pool1d alpha_dropout batch_norm binary_cross_entropy_with_logits convolution

@@ -170,6 +170,10 @@ from rushlight._quantized import quantize_per_tensor_dynamic as quantize_per_ten
 from rushlight._quantized import quint2x4 as quint2x4
 from rushlight._quantized import quint4x2 as quint4x2
 from rushlight._quantized import quint8 as quint8
+from rushlight._quantized_library import quantized_batch_norm as quantized_batch_norm
+from rushlight._quantized_library import quantized_max_pool1d as quantized_max_pool1d
+from rushlight._quantized_library import quantized_max_pool2d as quantized_max_pool2d
+from rushlight._quantized_library import quantized_max_pool3d as quantized_max_pool3d
 from rushlight._root_nn import _grouped_mm as _grouped_mm
 from rushlight._root_nn import _log_softmax_backward_data as _log_softmax_backward_data
 from rushlight._root_nn import _scaled_mm as _scaled_mm
@@ -775,6 +779,10 @@ __all__ = [
     "quantize_per_channel",
     "quantize_per_tensor",
     "quantize_per_tensor_dynamic",
+    "quantized_batch_norm",
+    "quantized_max_pool1d",
+    "quantized_max_pool2d",
+    "quantized_max_pool3d",
     "quasirandom",
     "quint2x4",
     "quint4x2",

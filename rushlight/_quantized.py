@@ -399,12 +399,12 @@ def _choose_qparams_per_tensor(input: Tensor, reduce_range: bool = False) -> tup
 
 
 @overridable
-def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -> QuantizedTensor:
+def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -> Tensor:
     """quantize_per_tensor with the scale and zero point that suit the input's own range.
 
     Args:
         input: a float32 tensor.
-        dtype: torch.quint8 or qint8.
+        dtype: torch.quint8 or qint8; or float16, which is not quantized, but has fewer digits.
         reduce_range: uses 7 bits, for processors whose sums of products have but 16.
 
     Example:
@@ -414,6 +414,8 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
     """
     name = "quantize_per_tensor_dynamic"
     _check_input(name, input)
+    if dtype is rl.float16:
+        return input.to(dtype)
     integers = _check_dtype(name, dtype)
     if dtype is qint32:
         raise RuntimeError(f"{name}: dtype must be torch.quint8 or qint8, but is {dtype}.")

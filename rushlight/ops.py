@@ -1,7 +1,8 @@
 """torch.ops: the operators that programs added with torch.library, as torch.ops.namespace.name.
 
-The namespace aten has PyTorch's own names for what is in this package, the namespace torchvision
-torchvision's, the namespace rushlight what this package computes with and PyTorch has no name for.
+The namespace aten has PyTorch's own names for what is in this package, the namespace quantized
+those for quantized tensors, the namespace torchvision torchvision's, the namespace rushlight what
+this package computes with and PyTorch has no name for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rushlight._op_overload import OpOverloadPacket
     from rushlight.library._operator import Operator, OperatorPacket
 
@@ -48,7 +51,7 @@ class _OpNamespace:
         return sorted({op._opname for op in operators.values() if op.namespace == self.name})
 
 
-def _own_packet(namespace: str, name: str) -> Operator | OpOverloadPacket | None:
+def _own_packet(namespace: str, name: str) -> Any:
     """What this package has by a name, None for nothing."""
     if namespace == "aten":
         from rushlight._aten import packet_of
@@ -58,10 +61,19 @@ def _own_packet(namespace: str, name: str) -> Operator | OpOverloadPacket | None
         from rushlight._dispatch import internal_packet
 
         return internal_packet(name)
+    if namespace == "quantized":
+        from rushlight._quantized_library import function_of
+
+        return function_of(name)
     if namespace == "torchvision":
         from rushlight.vision.ops._operators import packet_of as vision_packet_of
 
         return vision_packet_of(name)
+    if namespace == "quantized_decomposed":
+        from rushlight.ao.quantization.fx import _decomposed as _decomposed
+        from rushlight.library._operator import found_operator
+
+        return found_operator(f"{namespace}::{name}")
     if namespace in ("_c10d_functional", "c10d", "c10d_functional"):
         from rushlight.distributed import _operators as _operators
         from rushlight.library._operator import operators

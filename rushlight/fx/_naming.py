@@ -110,4 +110,6 @@ def qualified_name(function: Callable[..., Any]) -> str:
         for home in _PUBLIC_HOMES:
             if getattr(sys.modules[home], name, None) is function:
                 return f"{home}.{name}"
+    if module == "rushlight._quantized_library":
+        return f"rushlight.ops.quantized.{name}"
     return f"{module}.{getattr(function, '__qualname__', name)}"

@@ -39,6 +39,15 @@ __all__ += modules.__all__
 
 __getattr__ = _later.imports(
     __name__,
-    ("attention", "common_types", "grad", "intrinsic", "parallel", "qat", "quantized"),
+    (
+        "attention",
+        "common_types",
+        "grad",
+        "intrinsic",
+        "parallel",
+        "qat",
+        "quantizable",
+        "quantized",
+    ),
     {"parallel": "DataParallel"},
 )

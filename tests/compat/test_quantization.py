@@ -179,6 +179,7 @@ FUSE = [["conv", "bn", "relu"], ["fc1", "act"]]
 
 def networks() -> tuple[Any, Any]:
     """The same network in both libraries."""
+    pytorch.manual_seed(0)  # few others have numbers at the edge of rounding
     theirs = network(pytorch)
     theirs.bn.running_mean.uniform_(-0.5, 0.5)
     ours = network(torch)
@@ -356,14 +357,9 @@ def test_graphs_of_vision_models(name: str) -> None:
 def test_the_configurations_have_the_same_names() -> None:
     names = set(pytorch.ao.quantization.__all__)
     missing = {n for n in names if not hasattr(torch.ao.quantization, n)}
-    # TorchScript, 4 bits, sparse layers, and what is older than QConfigMapping or newer than 2.6.
-    known = ("jit", "script", "4bit", "sparse", "custom_config_dict", "reference", "compare_output")
+    known = ("jit", "script", "4bit", "sparse")  # TorchScript, 4 bits, layers of sparse blocks
     rest = {n for n in missing if not any(part in n for part in known)}
-    others = """Granularity MappingType MatchAllNode ObserverOrFakeQuantize Pattern PerAxis PerBlock
-    PerGroup PerRow PerTensor PerToken TorchAODType ZeroPointDomain fuse_conv_bn_jit
-    get_block_size get_combined_dict
-    get_default_float_to_quantized_operator_mappings get_fuser_method_new get_quantized_operator"""
-    assert rest <= set(others.split()), rest
+    assert rest <= {"get_fuser_method_new"}, rest
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50", "mobilenet_v2"])

@@ -500,11 +500,10 @@ def test_what_stays_as_it_is_may_be_said_in_a_dict() -> None:
     network.note = 3
     prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (torch.ones(1, 2),), custom)
     assert type(prepared.get_submodule("0")) is nn.Sequential and prepared.note == 3
-    with pytest.raises(ValueError, match="input_quantized_idxs has no effect here"):
+    with pytest.raises(ValueError, match="input_indexes has no effect here"):
         prepare_fx(
-            network, q.get_default_qconfig_mapping(), (torch.ones(1, 2),),
-            {"input_quantized_idxs": [0]},
-        )  # fmt: skip
+            network, q.get_default_qconfig_mapping(), (torch.ones(1, 2),), {"input_indexes": [0]}
+        )
 
 
 def test_functions_are_quantized_as_their_types_say() -> None:

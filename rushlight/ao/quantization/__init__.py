@@ -44,17 +44,27 @@ from rushlight.ao.quantization.fuse_modules import (
 from rushlight.ao.quantization.observer import (
     AffineQuantizedObserverBase,
     FixedQParamsObserver,
+    Granularity,
     HistogramObserver,
+    MappingType,
     MinMaxObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
     NoopObserver,
     ObserverBase,
+    PerAxis,
+    PerBlock,
     PerChannelMinMaxObserver,
+    PerGroup,
+    PerRow,
+    PerTensor,
+    PerToken,
     PlaceholderObserver,
     RecordingObserver,
     ReuseInputObserver,
+    TorchAODType,
     UniformQuantizationObserverBase,
+    ZeroPointDomain,
     default_affine_fixed_qparams_observer,
     default_debug_observer,
     default_dynamic_quant_observer,
@@ -68,6 +78,7 @@ from rushlight.ao.quantization.observer import (
     default_reuse_input_observer,
     default_symmetric_fixed_qparams_observer,
     default_weight_observer,
+    get_block_size,
     get_observer_state_dict,
     load_observer_state_dict,
     per_channel_weight_observer_range_neg_127_to_127,
@@ -112,13 +123,17 @@ from rushlight.ao.quantization.quant_type import (
     QuantType,
 )
 from rushlight.ao.quantization.quantization_mappings import (
+    get_default_compare_output_module_list,
     get_default_dynamic_quant_module_mappings,
+    get_default_float_to_quantized_operator_mappings,
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
     get_dynamic_quant_module_class,
     get_embedding_qat_module_mappings,
     get_embedding_static_quant_module_mappings,
+    get_quantized_operator,
     get_static_quant_module_class,
     no_observer_set,
 )
@@ -126,6 +141,7 @@ from rushlight.ao.quantization.quantize import (
     add_quant_dequant,
     convert,
     default_eval_fn,
+    get_default_custom_config_dict,
     prepare,
     prepare_qat,
     propagate_qconfig_,
@@ -139,9 +155,35 @@ from rushlight.ao.quantization.stubs import (
     QuantStub,
     QuantWrapper,
 )
+from rushlight.ao.quantization.utils import (
+    MatchAllNode,
+    ObserverOrFakeQuantize,
+    Pattern,
+    get_combined_dict,
+)
 
 __all__ = [
+    "MatchAllNode",
+    "ObserverOrFakeQuantize",
+    "Pattern",
+    "get_combined_dict",
+    "get_default_compare_output_module_list",
+    "get_default_custom_config_dict",
+    "get_default_float_to_quantized_operator_mappings",
+    "get_default_static_quant_reference_module_mappings",
+    "get_quantized_operator",
     "AffineQuantizedObserverBase",
+    "Granularity",
+    "MappingType",
+    "PerAxis",
+    "PerBlock",
+    "PerGroup",
+    "PerRow",
+    "PerTensor",
+    "PerToken",
+    "TorchAODType",
+    "ZeroPointDomain",
+    "get_block_size",
     "DeQuantStub",
     "FakeQuantize",
     "FakeQuantizeBase",
@@ -258,4 +300,4 @@ __all__ = [
 ]
 
 
-__getattr__ = _later.imports(__name__, ("quantize_fx",))
+__getattr__ = _later.imports(__name__, ("backend_config", "quantize_fx"))

@@ -193,10 +193,6 @@ class UniformQuantizationObserverBase(ObserverBase):
         raise NotImplementedError
 
 
-# What PyTorch calls the same thing since 2.7.
-AffineQuantizedObserverBase = UniformQuantizationObserverBase
-
-
 def _has_seen(min_val: Tensor, max_val: Tensor) -> bool:
     """Whether a range is one; warns when nothing was seen, raises when it is upside down."""
     if min_val.numel() == 0 or bool((min_val == float("inf")).all()):

@@ -208,6 +208,16 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
             self.register_buffer(switch, rl.tensor([1]))  # int64 in PyTorch's checkpoints
         self.is_symmetric_quant = is_symmetric(self.qscheme)
 
+    def extra_repr(self) -> str:
+        watch: Any = self.activation_post_process
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, "
+            f"observer_enabled={self.observer_enabled}, scale={self.scale}, "
+            f"zero_point={self.zero_point}, dtype={self.dtype}, quant_min={watch.quant_min}, "
+            f"quant_max={watch.quant_max}, qscheme={self.qscheme}, "
+            f"reduce_range={watch.reduce_range}"
+        )
+
     def _choose(self) -> tuple[Tensor, Tensor]:
         watch: Any = self.activation_post_process
         low, high = watch.min_val.double().clamp(max=0), watch.max_val.double().clamp(min=0)

@@ -12,9 +12,22 @@ from collections import OrderedDict
 from typing import Any
 
 import rushlight as rl
+from rushlight.ao.quantization._granularity import (
+    AffineQuantizedObserverBase,
+    Granularity,
+    MappingType,
+    PerAxis,
+    PerBlock,
+    PerGroup,
+    PerRow,
+    PerTensor,
+    PerToken,
+    TorchAODType,
+    ZeroPointDomain,
+    get_block_size,
+)
 from rushlight.ao.quantization._histogram import HistogramObserver
 from rushlight.ao.quantization._observer_base import (
-    AffineQuantizedObserverBase,
     ObserverBase,
     UniformQuantizationObserverBase,
 )
@@ -35,6 +48,17 @@ from rushlight.nn import Module
 
 __all__ = [
     "AffineQuantizedObserverBase",
+    "Granularity",
+    "MappingType",
+    "PerAxis",
+    "PerBlock",
+    "PerGroup",
+    "PerRow",
+    "PerTensor",
+    "PerToken",
+    "TorchAODType",
+    "ZeroPointDomain",
+    "get_block_size",
     "FixedQParamsObserver",
     "HistogramObserver",
     "MinMaxObserver",

@@ -78,7 +78,9 @@ class QConfigMapping:
         self.module_name_object_type_order_qconfigs[key] = qconfig
         return self
 
-    def find(self, name: str, object_type: Any, index: int = 0, scope: str = "") -> Any:
+    def find(
+        self, name: str, object_type: Any, index: int = 0, scope: str = "", around: Any = None
+    ) -> Any:
         """Returns the QConfig of a module, or of a call inside one.
 
         Args:
@@ -86,6 +88,7 @@ class QConfigMapping:
             object_type: its class, the function that is called, or the method's name.
             index: how often the type has been used before in `scope`.
             scope: the module around.
+            around: for a call, the class of the module in which it is.
         """
         ordered = self.module_name_object_type_order_qconfigs
         if (scope, object_type, index) in ordered:
@@ -98,7 +101,8 @@ class QConfigMapping:
         for regex, qconfig in self.module_name_regex_qconfigs.items():
             if re.fullmatch(regex, name):
                 return qconfig
-        return self.object_type_qconfigs.get(object_type, self.global_qconfig)
+        by_type = self.object_type_qconfigs
+        return by_type.get(around, by_type.get(object_type, self.global_qconfig))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the older form: a dict of lists of pairs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import nn
+from rushlight._quantized_library import function_of
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import qat as nnqat
 from rushlight.ao.nn import quantized as nnq
@@ -12,20 +13,26 @@ from rushlight.ao.nn.intrinsic import qat as nniqat
 from rushlight.ao.nn.intrinsic import quantized as nniq
 from rushlight.ao.nn.intrinsic.quantized import dynamic as nniqd
 from rushlight.ao.nn.quantized import dynamic as nnqd
+from rushlight.ao.nn.quantized import reference as nnqr
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 __all__ = [
     "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS",
     "DEFAULT_QAT_MODULE_MAPPINGS",
+    "DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS",
     "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS",
+    "get_default_compare_output_module_list",
     "get_default_dynamic_quant_module_mappings",
+    "get_default_float_to_quantized_operator_mappings",
     "get_default_qat_module_mappings",
     "get_default_qconfig_propagation_list",
     "get_default_static_quant_module_mappings",
+    "get_default_static_quant_reference_module_mappings",
     "get_dynamic_quant_module_class",
     "get_embedding_qat_module_mappings",
     "get_embedding_static_quant_module_mappings",
+    "get_quantized_operator",
     "get_static_quant_module_class",
     "no_observer_set",
 ]
@@ -73,9 +80,27 @@ DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
 }
 
 
+# What convert(is_reference=True) replaces: layers with weights, and what goes in and out.
+DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
+    QuantStub: nnq.Quantize,
+    DeQuantStub: nnq.DeQuantize,
+    **_same_names(
+        "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding "
+        "EmbeddingBag GRUCell LSTMCell RNNCell LSTM",
+        nn,
+        nnqr,
+    ),
+}
+
+
 def get_default_static_quant_module_mappings() -> dict[Any, Any]:
     """Returns what convert() replaces."""
     return dict(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS)
+
+
+def get_default_static_quant_reference_module_mappings() -> dict[Any, Any]:
+    """Returns what convert(is_reference=True) replaces."""
+    return dict(DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS)
 
 
 def get_embedding_static_quant_module_mappings() -> dict[Any, Any]:
@@ -115,7 +140,15 @@ def get_static_quant_module_class(
     float_module_class: Any, additional_static_quant_mapping: Any = None, is_reference: bool = False
 ) -> Any:
     """Returns what takes the place of a class in convert()."""
-    mapping = {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, **(additional_static_quant_mapping or {})}
+    known = (
+        DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS
+        if is_reference
+        else DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
+    )
+    return _class_in({**known, **(additional_static_quant_mapping or {})}, float_module_class)
+
+
+def _class_in(mapping: dict[Any, Any], float_module_class: Any) -> Any:
     if float_module_class not in mapping:
         raise AssertionError(
             f"Floating point module class {float_module_class} does not have a corresponding "
@@ -129,14 +162,35 @@ def get_dynamic_quant_module_class(
 ) -> Any:
     """Returns what takes the place of a class in quantize_dynamic()."""
     mapping = {**DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS, **(additional_dynamic_quant_mapping or {})}
-    if float_module_class not in mapping:
-        raise AssertionError(
-            f"Floating point module class {float_module_class} does not have a corresponding "
-            "quantized module class"
-        )
-    return mapping[float_module_class]
+    return _class_in(mapping, float_module_class)
+
+
+def get_default_compare_output_module_list() -> set[Any]:
+    """Returns the classes whose results torch.ao.ns compares: float, trained and quantized ones."""
+    mappings = (
+        DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
+        DEFAULT_QAT_MODULE_MAPPINGS,
+        DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
+    )
+    return {kind for mapping in mappings for pair in mapping.items() for kind in pair}
+
+
+def get_default_float_to_quantized_operator_mappings() -> dict[Any, Any]:
+    """Returns functions of floats, each with that of torch.ops.quantized."""
+    names = ("elu", "hardswish", "instance_norm", "layer_norm", "leaky_relu", "dropout")
+    return {getattr(nn.functional, name): function_of(name) for name in names}
+
+
+def get_quantized_operator(float_op: Any) -> Any:
+    """Returns the function of torch.ops.quantized that does what one of floats does."""
+    known = get_default_float_to_quantized_operator_mappings()
+    if float_op not in known:
+        raise AssertionError(f"Operator {float_op} does not have corresponding quantized op")
+    return known[float_op]
 
 
 def no_observer_set() -> set[Any]:
-    """Returns the classes of modules whose results are not observed; there are none."""
-    return set()
+    """Returns the classes of modules whose results are not observed, as their parts are."""
+    from rushlight.ao.nn import quantizable as nnqa
+
+    return {nnqa.LSTM, nnqa.MultiheadAttention}

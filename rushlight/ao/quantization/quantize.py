@@ -16,6 +16,8 @@ import rushlight as rl
 from rushlight import nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import quantized as nnq
+from rushlight.ao.nn.quantized._packed import qparams_of, weight_observer_of
+from rushlight.ao.nn.quantized.reference._base import ReferenceQuantizedModule
 from rushlight.ao.quantization.fake_quantize import (
     FakeQuantizeBase,
     default_fixed_qparams_range_0to1_fake_quant,
@@ -32,6 +34,8 @@ from rushlight.ao.quantization.quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
+    no_observer_set,
 )
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantWrapper
 from rushlight.nn.modules.conv import _ConvTransposeNd
@@ -40,6 +44,7 @@ __all__ = [
     "add_quant_dequant",
     "convert",
     "default_eval_fn",
+    "get_default_custom_config_dict",
     "prepare",
     "prepare_qat",
     "propagate_qconfig_",
@@ -48,6 +53,22 @@ __all__ = [
     "quantize_qat",
     "swap_module",
 ]
+
+
+def get_default_custom_config_dict() -> dict[str, dict[Any, Any]]:
+    """Returns the classes that stand for layers of several parts in prepare() and convert()."""
+    from rushlight.ao.nn import quantizable as nnqa
+
+    return {
+        "float_to_observed_custom_module_class": {
+            nn.LSTM: nnqa.LSTM,
+            nn.MultiheadAttention: nnqa.MultiheadAttention,
+        },
+        "observed_to_quantized_custom_module_class": {
+            nnqa.LSTM: nnq.LSTM,
+            nnqa.MultiheadAttention: nnq.MultiheadAttention,
+        },
+    }
 
 
 def propagate_qconfig_(
@@ -119,7 +140,8 @@ def _add_observers(module: nn.Module, kinds: set[Any], non_leaf: Any, custom: An
         elif type(child) in custom and getattr(child, "qconfig", None) is not None:
             observed = custom[type(child)].from_float(child)
             setattr(module, name, observed)
-            _add_observer(observed)
+            if type(observed) not in no_observer_set():
+                _add_observer(observed)
         else:
             _add_observers(child, kinds, non_leaf, custom)
     parts = [c for n, c in module.named_children() if n not in ("weight_fake_quant", "bn")]
@@ -173,7 +195,9 @@ def prepare(
             stacklevel=2,
         )
     kinds = get_default_qconfig_propagation_list() if allow_list is None else allow_list
-    custom = (prepare_custom_config_dict or {}).get("float_to_observed_custom_module_class", {})
+    config = prepare_custom_config_dict
+    config = get_default_custom_config_dict() if config is None else config
+    custom = config.get("float_to_observed_custom_module_class", {})
     _add_observers(model, kinds, observer_non_leaf_module_list, custom)
     return model
 
@@ -286,15 +310,21 @@ def convert(
         mapping: the class that replaces each class of layers.
         inplace: changes the network itself.
         remove_qconfig: takes the attributes qconfig away.
+        is_reference: puts the layers of torch.ao.nn.quantized.reference, which take floats, where
+            layers with weights were: what a back end starts from.
         convert_custom_config_dict: {"observed_to_quantized_custom_module_class": {class: class}}.
     """
-    if is_reference:
-        raise NotImplementedError("convert: is_reference=True is not supported.")
     if not inplace:
         module = copy.deepcopy(module)
-    custom = (convert_custom_config_dict or {}).get("observed_to_quantized_custom_module_class", {})
-    swaps = get_default_static_quant_module_mappings() if mapping is None else mapping
-    _convert(module, swaps, custom)
+    config = convert_custom_config_dict
+    config = get_default_custom_config_dict() if config is None else config
+    custom = config.get("observed_to_quantized_custom_module_class", {})
+    default = (
+        get_default_static_quant_reference_module_mappings()
+        if is_reference
+        else get_default_static_quant_module_mappings()
+    )
+    _convert(module, default if mapping is None else mapping, custom)
     if remove_qconfig:
         _clean(module)
     return module
@@ -332,7 +362,9 @@ def swap_module(
     if type(mod) in custom:
         result = custom[type(mod)].from_observed(mod)
     elif type(mod) in mapping:
-        result = mapping[type(mod)].from_float(mod)
+        kind = mapping[type(mod)]
+        is_reference = issubclass(kind, ReferenceQuantizedModule)
+        result = kind.from_float(mod, *([weight_forms(mod)] if is_reference else []))
     else:
         return mod
     for key, hook in mod._forward_pre_hooks.items():
@@ -341,6 +373,14 @@ def swap_module(
         if hook is not _observe_result:
             result._forward_hooks[key] = hook
     return result
+
+
+def weight_forms(mod: Any) -> Any:
+    """The form of a layer's weight by its qconfig; of several weights, that of each."""
+    names = [name for name in mod._parameters if name.startswith("weight")]
+    observers = [weight_observer_of(mod, getattr(mod, name)) for name in names]
+    forms = dict(zip(names, map(qparams_of, observers), strict=True))
+    return forms["weight"] if names == ["weight"] else forms
 
 
 def default_eval_fn(model: nn.Module, calib_data: Any) -> None:

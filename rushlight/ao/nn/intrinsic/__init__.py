@@ -5,13 +5,16 @@ fuse_modules makes them. qat has the forms for training, quantized those with 8-
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from rushlight import _later, nn
+from rushlight import Tensor, _later, nn
 
 __all__ = [
     "BNReLU2d",
     "BNReLU3d",
+    "ConvAdd2d",
+    "ConvAddReLU2d",
     "ConvBn1d",
     "ConvBn2d",
     "ConvBn3d",
@@ -22,7 +25,9 @@ __all__ = [
     "ConvReLU2d",
     "ConvReLU3d",
     "LinearBn1d",
+    "LinearLeakyReLU",
     "LinearReLU",
+    "LinearTanh",
 ]
 
 
@@ -63,6 +68,47 @@ ConvBnReLU3d = _fused("ConvBnReLU3d", nn.Conv3d, nn.BatchNorm3d, nn.ReLU)
 BNReLU2d = _fused("BNReLU2d", nn.BatchNorm2d, nn.ReLU)
 BNReLU3d = _fused("BNReLU3d", nn.BatchNorm3d, nn.ReLU)
 LinearBn1d = _fused("LinearBn1d", nn.Linear, nn.BatchNorm1d)
+LinearLeakyReLU = _fused("LinearLeakyReLU", nn.Linear, nn.LeakyReLU)
+LinearTanh = _fused("LinearTanh", nn.Linear, nn.Tanh)
+
+
+class ConvAdd2d(_FusedModule):
+    """A Conv2d and a sum with another tensor.
+
+    Args:
+        conv: the convolution.
+        add: the function of two tensors.
+    """
+
+    _wanted = (nn.Conv2d,)
+
+    def __init__(self, conv: nn.Conv2d, add: Callable[..., Any]) -> None:
+        super().__init__(conv)
+        self.add = add
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Returns add(conv(x1), x2)."""
+        return self.add(self[0](x1), x2)
+
+
+class ConvAddReLU2d(_FusedModule):
+    """A Conv2d, a sum with another tensor, and a relu.
+
+    Args:
+        conv: the convolution.
+        add: the function of two tensors.
+        relu: the nn.ReLU.
+    """
+
+    _wanted = (nn.Conv2d, nn.ReLU)
+
+    def __init__(self, conv: nn.Conv2d, add: Callable[..., Any], relu: nn.ReLU) -> None:
+        super().__init__(conv, relu)
+        self.add = add
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Returns relu(add(conv(x1), x2))."""
+        return self[1](self.add(self[0](x1), x2))
 
 
 __getattr__ = _later.imports(__name__, ("qat", "quantized"))

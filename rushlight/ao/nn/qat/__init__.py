@@ -26,6 +26,7 @@ class WithFakeQuant:
     """What these layers share: the rounding of the weight, and the way from and to float layers."""
 
     _float: Any
+    _fused: Any = None  # the class of the float layer and its relu
     _relu = False
 
     def _wants_rounding(self, qconfig: Any) -> None:
@@ -43,8 +44,8 @@ class WithFakeQuant:
         result: Any = cls.__new__(cls)
         nn.Module.__init__(result)
         _take_settings(result, layer)
-        result._wants_rounding(mod.qconfig)
         result._take_rest(mod)
+        result._wants_rounding(mod.qconfig)
         return result.train(mod.training)
 
     def _take_rest(self, mod: Any) -> None:
@@ -57,8 +58,9 @@ class WithFakeQuant:
         return result
 
     def to_float(self) -> Any:
-        """Returns the float layer with the parameters learned."""
-        return self._to_float()
+        """Returns the float layer with the parameters learned, fused with relu if it has one."""
+        layer = self._to_float()
+        return layer if self._fused is None else self._fused(layer, nn.ReLU())
 
 
 class Linear(WithFakeQuant, nn.Linear):

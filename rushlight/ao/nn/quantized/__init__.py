@@ -41,6 +41,10 @@ from rushlight.ao.nn.quantized.layers import (
 )
 from rushlight.ao.nn.quantized.linear import Linear
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.ao.nn.quantized._composed import LSTM, MultiheadAttention
+
 __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
@@ -62,9 +66,11 @@ __all__ = [
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "LSTM",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "MultiheadAttention",
     "PReLU",
     "QFunctional",
     "Quantize",
@@ -74,4 +80,8 @@ __all__ = [
 ]
 
 
-__getattr__ = _later.imports(__name__, ("dynamic", "functional"))
+__getattr__ = _later.imports(
+    __name__,
+    ("dynamic", "functional", "reference"),
+    {"_composed": "LSTM MultiheadAttention"},
+)

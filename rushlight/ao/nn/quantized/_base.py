@@ -31,6 +31,8 @@ class QuantizedLayer(Module):
         zero_point: of the results.
     """
 
+    _must_have_form = True  # in files; of some layers PyTorch does not save it
+
     def __init__(self, scale: float = 1.0, zero_point: int = 0) -> None:
         super().__init__()
         self.scale = float(scale)
@@ -47,8 +49,9 @@ class QuantizedLayer(Module):
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any
     ) -> None:
+        missing = args[2] if self._must_have_form else []
         for name, convert in (("scale", float), ("zero_point", int)):
-            value = take(state_dict, prefix + name, args[2])
+            value = take(state_dict, prefix + name, missing)
             if value is not None:
                 setattr(self, name, convert(value))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
@@ -78,7 +81,11 @@ class ByFloats(QuantizedLayer):
 
 
 def quantized_form(
-    float_class: Any, params: str, own: tuple[str, ...], values: Callable[..., Any]
+    float_class: Any,
+    params: str,
+    own: tuple[str, ...],
+    values: Callable[..., Any],
+    must_have_form: bool = True,
 ) -> Any:
     """Makes the quantized class of a float layer that computes by floats.
 
@@ -87,10 +94,13 @@ def quantized_form(
         params: the names of its arguments by place.
         own: names of the attributes that from_float takes over.
         values: the float layer's forward.
+        must_have_form: whether PyTorch's files have the form of results.
     """
     places = params.split()
 
     class Quantized(ByFloats, float_class):
+        _must_have_form = must_have_form
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             if len(args) > len(places):
                 raise TypeError(
@@ -113,18 +123,23 @@ def quantized_form(
         def _values(self, x: Tensor) -> Tensor:
             return values(self, x)
 
+        extra_repr = float_class.extra_repr
+
         @classmethod
         def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
             """Returns the quantized form of a float layer that was observed."""
+            return cls.from_reference(mod, *form_of(mod))
+
+        @classmethod
+        def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
+            """Returns the quantized form of a float layer, with a form for its results."""
             result = cls.__new__(cls)
             Module.__init__(result)
             for name in own:
                 setattr(result, name, getattr(mod, name))
             result.training = mod.training
-            result.scale, result.zero_point = form_of(mod)
+            result.scale, result.zero_point = float(scale), int(zero_point)
             return result
-
-        from_reference = from_float
 
     Quantized.__name__ = Quantized.__qualname__ = float_class.__name__
     Quantized.__module__ = "rushlight.ao.nn.quantized"

@@ -132,14 +132,36 @@ class PackedWeight:
         )
 
 
-def quantize_weight(weight: Tensor, observer: Any) -> Any:
-    """Returns a float weight in the form that an observer, which has seen it, chose."""
-    scale, zero_point = observer.calculate_qparams()
-    weight = weight.detach().float()
-    scheme, dtype = observer.qscheme, observer.dtype
+def qparams_of(observer: Any) -> dict[str, Any]:
+    """Returns the form that an observer, or what rounds by one, has chosen."""
+    qparams = {"qscheme": observer.qscheme, "dtype": observer.dtype}
+    if observer.dtype in (rl.float16, rl.float32):
+        return qparams
+    qparams["scale"], qparams["zero_point"] = observer.calculate_qparams()
+    if observer.qscheme not in (rl.per_tensor_affine, rl.per_tensor_symmetric):
+        qparams["axis"] = observer.ch_axis
+    return qparams
+
+
+def rounded_as(weight: Tensor, qparams: dict[str, Any]) -> Any:
+    """Returns a weight in the form that qparams say: quantized, or in floats of fewer digits.
+
+    Args:
+        weight: in float32.
+        qparams: qscheme, dtype, scale and zero_point, and the axis of channels.
+    """
+    weight, dtype, scheme = weight.detach().float(), qparams["dtype"], qparams["qscheme"]
+    if dtype is rl.float16:
+        return weight.to(rl.float16)
+    scale, zero_point = qparams["scale"], qparams["zero_point"]
     if scheme in (rl.per_tensor_affine, rl.per_tensor_symmetric):
         return rl.quantize_per_tensor(weight, float(scale), int(zero_point), dtype)
-    return rl.quantize_per_channel(weight, scale, zero_point, observer.ch_axis, dtype)
+    return rl.quantize_per_channel(weight, scale, zero_point, int(qparams["axis"]), dtype)
+
+
+def quantize_weight(weight: Tensor, observer: Any) -> Any:
+    """Returns a float weight in the form that an observer, which has seen it, chose."""
+    return rounded_as(weight, qparams_of(observer))
 
 
 def float_layer_of(module: Any) -> Any:

@@ -159,17 +159,29 @@ class _ConvNd(QuantizedLayer):
         """Returns the quantized form of a float layer that was observed, or trained by qat."""
         layer = float_layer_of(mod)
         observer = weight_observer_of(layer, layer.weight)
-        result = cls(
+        result = cls._like(layer)
+        take_weight(result, layer, observer)
+        if cls._has_form:
+            result.scale, result.zero_point = form_of(mod)
+        return result
+
+    @classmethod
+    def from_reference(cls, ref_qconv: Any, output_scale: Any, output_zero_point: Any) -> Any:
+        """Returns the quantized form of a reference layer."""
+        result = cls._like(ref_qconv)
+        result.set_weight_bias(ref_qconv.get_quantized_weight(), ref_qconv.bias)
+        result.scale, result.zero_point = float(output_scale), int(output_zero_point)
+        return result
+
+    @classmethod
+    def _like(cls, layer: Any) -> Any:
+        return cls(
             layer.in_channels,
             layer.out_channels,
             layer.kernel_size,
             bias=layer.bias is not None,
             **{name: getattr(layer, name) for name in cls._settings},
         )
-        take_weight(result, layer, observer)
-        if cls._has_form:
-            result.scale, result.zero_point = form_of(mod)
-        return result
 
 
 class Conv1d(_ConvNd):

@@ -138,6 +138,13 @@ class Embedding(PrintedInOneLine):
         result.set_weight(quantize_weight(mod.weight, observer))
         return result
 
+    @classmethod
+    def from_reference(cls, ref_embedding: Any) -> Any:
+        """Returns the quantized form of a reference layer."""
+        result = cls(*cls._arguments(ref_embedding))
+        result.set_weight(ref_embedding.get_quantized_weight())
+        return result
+
     @staticmethod
     def _arguments(mod: Any) -> tuple[Any, ...]:
         return mod.num_embeddings, mod.embedding_dim, mod.padding_idx

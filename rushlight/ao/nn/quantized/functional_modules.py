@@ -88,6 +88,12 @@ class QFunctional(QuantizedLayer):
         super().__init__()
         self.activation_post_process = Identity()
 
+    def _get_name(self) -> str:
+        return "QFunctional"
+
+    def _seen(self, result: Tensor) -> Tensor:
+        return self.activation_post_process(result)
+
     def forward(self, x: Tensor) -> Tensor:
         raise RuntimeError(
             "Functional is not intended to use the 'forward'. Please use the underlying operation"
@@ -95,31 +101,31 @@ class QFunctional(QuantizedLayer):
 
     def add(self, x: Any, y: Any) -> Tensor:
         """x + y"""
-        return _quantized_ops.add(x, y, self.scale, self.zero_point)
+        return self._seen(_quantized_ops.add(x, y, self.scale, self.zero_point))
 
     def add_scalar(self, x: Any, y: float) -> Tensor:
         """x + y, in the form that moves x's range by y."""
-        return _quantized_ops.add_scalar(x, y)
+        return self._seen(_quantized_ops.add_scalar(x, y))
 
     def mul(self, x: Any, y: Any) -> Tensor:
         """x * y"""
-        return _quantized_ops.mul(x, y, self.scale, self.zero_point)
+        return self._seen(_quantized_ops.mul(x, y, self.scale, self.zero_point))
 
     def mul_scalar(self, x: Any, y: float) -> Tensor:
         """x * y, in the form that widens x's range by y."""
-        return _quantized_ops.mul_scalar(x, y)
+        return self._seen(_quantized_ops.mul_scalar(x, y))
 
     def cat(self, x: Sequence[Any], dim: int = 0) -> Tensor:
         """Tensors one after the other."""
-        return _quantized_ops.cat(x, dim, self.scale, self.zero_point)
+        return self._seen(_quantized_ops.cat(x, dim, self.scale, self.zero_point))
 
     def add_relu(self, x: Any, y: Any) -> Tensor:
         """relu(x + y)"""
-        return _quantized_ops.add(x, y, self.scale, self.zero_point, relu=True)
+        return self._seen(_quantized_ops.add(x, y, self.scale, self.zero_point, relu=True))
 
     def matmul(self, x: Any, y: Any) -> Tensor:
         """x @ y"""
-        return _quantized_ops.matmul(x, y, self.scale, self.zero_point)
+        return self._seen(_quantized_ops.matmul(x, y, self.scale, self.zero_point))
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> QFunctional:

@@ -87,6 +87,9 @@ class DeQuantize(nn.Module):
 class ReLU6(nn.ReLU):
     """nn.ReLU6 of quantized tensors, in the input's form."""
 
+    def _get_name(self) -> str:
+        return "QuantizedReLU6"
+
     def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input)
 
@@ -99,6 +102,9 @@ class ReLU6(nn.ReLU):
 class Dropout(nn.Dropout):
     """nn.Dropout of quantized tensors, which it returns as they are."""
 
+    def _get_name(self) -> str:
+        return "QuantizedDropout"
+
     def forward(self, input: Tensor) -> Tensor:
         return input
 
@@ -107,7 +113,10 @@ class Dropout(nn.Dropout):
         """Returns the quantized form of a Dropout."""
         return cls(mod.p, mod.inplace)
 
-    from_reference = from_float
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Dropout:
+        """Returns the quantized form of a Dropout."""
+        return cls.from_float(mod)
 
 
 class _BatchNorm(ByFloats):
@@ -143,6 +152,9 @@ class _BatchNorm(ByFloats):
         self.register_buffer("running_var", rl.ones(num_features))
         self.register_buffer("num_batches_tracked", rl.tensor(0))
 
+    affine = track_running_stats = True
+    extra_repr = nn.BatchNorm2d.extra_repr  # pyright: ignore[reportAssignmentType]
+
     def _values(self, x: Tensor) -> Tensor:
         y = F.batch_norm(
             x,
@@ -160,12 +172,16 @@ class _BatchNorm(ByFloats):
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """Returns the quantized form of a float layer that was observed."""
         scale, zero_point = form_of(mod)
-        if isinstance(mod, nn.Sequential):
-            mod = mod[0]
-        result = cls(mod.num_features, mod.eps)
-        result.load_state_dict(
-            {**mod.state_dict(), "scale": scale, "zero_point": zero_point}, strict=False
+        return cls.from_reference(
+            mod[0] if isinstance(mod, nn.Sequential) else mod, scale, zero_point
         )
+
+    @classmethod
+    def from_reference(cls, bn: Any, output_scale: Any, output_zero_point: Any) -> Any:
+        """Returns the quantized form of a float layer, with a form for its results."""
+        result = cls(bn.num_features, bn.eps)
+        form = {"scale": output_scale, "zero_point": output_zero_point}
+        result.load_state_dict({**bn.state_dict(), **form}, strict=False)
         return result
 
 
@@ -200,17 +216,20 @@ LeakyReLU = quantized_form(
     lambda m, x: F.leaky_relu(x, m.negative_slope),
 )
 ELU = quantized_form(
-    nn.ELU, "scale zero_point alpha", ("alpha", "inplace"), lambda m, x: F.elu(x, m.alpha)
+    nn.ELU, "scale zero_point alpha", ("alpha", "inplace"), lambda m, x: F.elu(x, m.alpha), False
 )
-Sigmoid = quantized_form(nn.Sigmoid, "output_scale output_zero_point", (), lambda m, x: x.sigmoid())
+Sigmoid = quantized_form(
+    nn.Sigmoid, "output_scale output_zero_point", (), lambda m, x: x.sigmoid(), False
+)
 Softmax = quantized_form(
-    nn.Softmax, "dim scale zero_point", ("dim",), lambda m, x: F.softmax(x, m.dim)
+    nn.Softmax, "dim scale zero_point", ("dim",), lambda m, x: F.softmax(x, m.dim), False
 )
 PReLU = quantized_form(
     nn.PReLU,
     "output_scale output_zero_point num_parameters",
     ("num_parameters", "weight"),
     nn.PReLU.forward,
+    False,
 )
 LayerNorm = quantized_form(
     nn.LayerNorm,

@@ -116,11 +116,10 @@ class Linear(WithPackedParams, QuantizedLayer):
         self.in_features = in_features
         self.out_features = out_features
         self._packed_params = LinearPackedParams(dtype)
-        weight = rl.zeros(out_features, in_features, dtype=rl.int8)
-        self.set_weight_bias(
-            rl._make_per_tensor_quantized_tensor(weight, 1.0, 0),
-            rl.zeros(out_features) if bias_ else None,
-        )
+        weight = rl.zeros(out_features, in_features)
+        if self._packed_params.dtype is rl.qint8:
+            weight = rl.quantize_per_tensor(weight, 1.0, 0, rl.qint8)
+        self.set_weight_bias(weight, rl.zeros(out_features) if bias_ else None)
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns the quantized result: (*, in_features) to (*, out_features)."""
@@ -140,4 +139,12 @@ class Linear(WithPackedParams, QuantizedLayer):
         result = cls(layer.in_features, layer.out_features, dtype=observer.dtype)
         take_weight(result, layer, observer)
         result.scale, result.zero_point = form_of(mod)
+        return result
+
+    @classmethod
+    def from_reference(cls, ref_qlinear: Any, output_scale: Any, output_zero_point: Any) -> Linear:
+        """Returns the quantized form of a reference layer."""
+        result = cls(ref_qlinear.in_features, ref_qlinear.out_features)
+        result.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
+        result.scale, result.zero_point = float(output_scale), int(output_zero_point)
         return result

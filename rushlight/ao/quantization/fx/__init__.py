@@ -1,1 +1,1 @@
-"""Where PyTorch has what quantizes graphs; quantize_fx is beside it."""
+"""What quantizes graphs, for quantize_fx: the three steps, and the configurations of them."""

@@ -36,25 +36,25 @@ __all__ = [
 class LinearReLU(nnqat.Linear):
     """relu of a linear layer whose weight is rounded."""
 
-    _relu = True
+    _relu, _fused = True, nni.LinearReLU
 
 
 class ConvReLU1d(nnqat.Conv1d):
     """relu of a Conv1d whose weight is rounded."""
 
-    _relu = True
+    _relu, _fused = True, nni.ConvReLU1d
 
 
 class ConvReLU2d(nnqat.Conv2d):
     """relu of a Conv2d whose weight is rounded."""
 
-    _relu = True
+    _relu, _fused = True, nni.ConvReLU2d
 
 
 class ConvReLU3d(nnqat.Conv3d):
     """relu of a Conv3d whose weight is rounded."""
 
-    _relu = True
+    _relu, _fused = True, nni.ConvReLU3d
 
 
 class _WithBatchNorm(nnqat.WithFakeQuant):
@@ -123,10 +123,10 @@ class _WithBatchNorm(nnqat.WithFakeQuant):
         return result
 
     def to_float(self) -> Any:
-        """Returns the float layer with the norm folded in, and relu after it if it has one."""
+        """Returns the float layer with the norm folded in, fused with relu if it has one."""
         layer = self.folded()
         del layer.weight_fake_quant
-        return nn.Sequential(layer, nn.ReLU()) if self._relu else layer
+        return layer if self._fused is None else self._fused(layer, nn.ReLU())
 
 
 class _ConvBn(_WithBatchNorm):
@@ -185,19 +185,19 @@ class ConvBn3d(_ConvBn, nn.Conv3d):
 class ConvBnReLU1d(ConvBn1d):
     """relu of ConvBn1d."""
 
-    _relu = True
+    _relu, _fused = True, nni.ConvReLU1d
 
 
 class ConvBnReLU2d(ConvBn2d):
     """relu of ConvBn2d."""
 
-    _relu = True
+    _relu, _fused = True, nni.ConvReLU2d
 
 
 class ConvBnReLU3d(ConvBn3d):
     """relu of ConvBn3d."""
 
-    _relu = True
+    _relu, _fused = True, nni.ConvReLU3d
 
 
 class LinearBn1d(_WithBatchNorm, nn.Linear):

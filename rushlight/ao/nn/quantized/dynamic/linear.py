@@ -6,14 +6,14 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.ao.nn.quantized import linear as nnq
 from rushlight.ao.nn.quantized._packed import quantize_weight, weight_observer_of
-from rushlight.ao.nn.quantized.linear import LinearPackedParams, WithPackedParams
 from rushlight.nn import functional as F
 
 __all__ = ["Linear"]
 
 
-class Linear(WithPackedParams):
+class Linear(nnq.Linear):
     """nn.Linear of floats with a qint8 weight, whose input is rounded by its own range.
 
     Args:
@@ -30,19 +30,6 @@ class Linear(WithPackedParams):
     """
 
     _version = 4
-    _relu = False
-
-    def __init__(
-        self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        self.in_features, self.out_features = in_features, out_features
-        self._packed_params = LinearPackedParams(dtype)
-        bias = rl.zeros(out_features) if bias_ else None
-        weight = rl.zeros(out_features, in_features)
-        if self._packed_params.dtype is rl.qint8:
-            weight = rl.quantize_per_tensor(weight, 1.0, 0, rl.qint8)
-        self.set_weight_bias(weight, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns the result in float32: (*, in_features) to (*, out_features)."""
@@ -53,7 +40,7 @@ class Linear(WithPackedParams):
         return result.relu() if self._relu else result
 
     def _get_name(self) -> str:
-        return "DynamicQuantizedLinear"
+        return f"DynamicQuantized{type(self).__name__}"
 
     def extra_repr(self) -> str:
         text = f"in_features={self.in_features}, out_features={self.out_features}, "
@@ -75,6 +62,17 @@ class Linear(WithPackedParams):
         else:
             observer = weight_observer_of(layer, layer.weight)
             weight, dtype = quantize_weight(layer.weight, observer), observer.dtype
+        return cls._with(layer, weight, dtype)
+
+    @classmethod
+    def from_reference(
+        cls, ref_qlinear: Any, output_scale: Any = None, output_zero_point: Any = None
+    ) -> Linear:
+        """Returns the quantized form of a reference layer; its results have no form."""
+        return cls._with(ref_qlinear, ref_qlinear.get_quantized_weight(), ref_qlinear.weight_dtype)
+
+    @classmethod
+    def _with(cls, layer: Any, weight: Tensor, dtype: Any) -> Linear:
         result = cls(layer.in_features, layer.out_features, dtype=dtype)
         result.set_weight_bias(weight, None if layer.bias is None else layer.bias.detach())
         return result

@@ -11,13 +11,19 @@ import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.ao.nn.quantized._base import take
 from rushlight.ao.nn.quantized._packed import PackedWeight, quantize_weight
+from rushlight.ao.nn.quantized.reference._base import ReferenceQuantizedModule
 from rushlight.nn import Module
 from rushlight.nn import functional as F
 
 __all__ = ["GRU", "LSTM", "GRUCell", "LSTMCell", "RNNCell"]
 
 
-def _quantized(mod: Any, weight: Tensor, bias: Tensor | None) -> PackedWeight:
+def _quantized(mod: Any, name: str) -> PackedWeight:
+    """The weight and bias of a name, quantized as the layer's qconfig or reference form says."""
+    bias = getattr(mod, f"bias_{name}", None)
+    if isinstance(mod, ReferenceQuantizedModule):
+        return PackedWeight(mod._quantized(f"weight_{name}"), bias)
+    weight = getattr(mod, f"weight_{name}")
     qconfig = getattr(mod, "qconfig", None)
     if qconfig is None:
         from rushlight.ao.quantization.qconfig import default_dynamic_qconfig as qconfig
@@ -76,16 +82,11 @@ class _WithWeights(Module):
         """Takes the sizes and the weights of a float module."""
         raise NotImplementedError
 
+    from_reference = from_float
+
     def _take_weights(self, mod: Any, suffixes: list[str]) -> None:
         for suffix in suffixes:
-            self._weights[suffix] = [
-                _quantized(
-                    mod,
-                    getattr(mod, f"weight_{kind}{suffix}"),
-                    getattr(mod, f"bias_{kind}{suffix}", None),
-                )
-                for kind in ("ih", "hh")
-            ]
+            self._weights[suffix] = [_quantized(mod, f"{kind}{suffix}") for kind in ("ih", "hh")]
 
     def get_weight(self) -> dict[str, Any]:
         """The quantized weights by name."""
@@ -203,7 +204,12 @@ class _Recurrent(_WithWeights):
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
-        for name, usual in (("num_layers", 1), ("batch_first", False), ("bidirectional", False)):
+        for name, usual in (
+            ("num_layers", 1),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        ):
             if getattr(self, name) != usual:
                 text += f", {name}={getattr(self, name)}"
         return text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import fx, nn
-from rushlight.ao.quantization._fx_kinds import call_name
+from rushlight.ao.quantization.fx._matching import call_name
 from rushlight.fx.graph_module import value_at
 
 __all__ = ["calls_to_layers"]
@@ -27,7 +27,7 @@ def calls_to_layers(root: fx.GraphModule) -> None:
     """Replaces calls whose weight and bias are parameters; the nodes note what was "called"."""
     taken: set[fx.Node] = set()
     for node in list(root.graph.nodes):
-        name = call_name(node)
+        name = call_name(node.target)
         if node.op != "call_function" or name not in _KINDS:
             continue
         given = {**dict(zip(_ARGUMENTS, node.args, strict=False)), **node.kwargs}

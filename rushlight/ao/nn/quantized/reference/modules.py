@@ -1,0 +1,4 @@
+"""The layers of torch.ao.nn.quantized.reference under their other address."""
+
+from rushlight.ao.nn.quantized.reference import *  # noqa: F403
+from rushlight.ao.nn.quantized.reference import __all__ as __all__

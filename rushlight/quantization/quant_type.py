@@ -1,0 +1,3 @@
+"""The older name of torch.ao.quantization.quant_type."""
+
+from rushlight.ao.quantization.quant_type import *  # noqa: F403

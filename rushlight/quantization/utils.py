@@ -1,0 +1,3 @@
+"""The older name of torch.ao.quantization.utils."""
+
+from rushlight.ao.quantization.utils import *  # noqa: F403
