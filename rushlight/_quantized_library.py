@@ -11,6 +11,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, _quantized_ops
+from rushlight._overridable import overridable
 from rushlight.ao.nn.quantized._packed import PackedWeight
 from rushlight.nn import functional as F
 
@@ -158,6 +159,7 @@ def _conv_prepack(dims: int) -> Callable[..., PackedWeight]:
     return call
 
 
+@overridable
 def quantized_batch_norm(
     input: Any,
     weight: Tensor | None,
@@ -209,7 +211,7 @@ def _max_pool(dims: int) -> Callable[..., Tensor]:
     call.__doc__ = (
         f"Returns torch.nn.functional.max_pool{dims}d of a quantized tensor, in its form."
     )
-    return call
+    return overridable(call)
 
 
 quantized_max_pool1d = _max_pool(1)

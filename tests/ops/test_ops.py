@@ -344,9 +344,15 @@ def whole(array: np.ndarray, count: int) -> np.ndarray:
     return np.asarray((count == 3) + np.round(np.abs(finite) * 2) % count)
 
 
+BESIDE_FLOATS = {"dist", "nn.functional.mse_loss", "nn.functional.smooth_l1_loss"}
+
+
 def may_refuse(name: str) -> bool:
-    """Whether an op has reasons of its own against dtypes of its set: it only works with dtype=."""
-    return any(a["name"] == "dtype" for a in ROWS[name]["args"])
+    """Whether an op has reasons of its own against dtypes of its set.
+
+    It only works with dtype=, or takes integers beside floats alone.
+    """
+    return name in BESIDE_FLOATS or any(a["name"] == "dtype" for a in ROWS[name]["args"])
 
 
 @each("dtype", ALL_DTYPES, ids=str)

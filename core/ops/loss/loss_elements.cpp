@@ -21,7 +21,7 @@ OP(mse_loss,
   .doc     = R"(The squared differences: (input - target)^2.
 
 With a weight for each element, the mean is over the weights.)",
-  .dtypes  = numeric,
+  .dtypes  = real_numeric,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
@@ -62,7 +62,7 @@ OP(smooth_l1_loss,
   .doc     = R"(Squared differences close to zero, absolute ones further away (Girshick 2015).
 
 d^2 / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewhere.)",
-  .dtypes  = numeric,
+  .dtypes  = real_numeric,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, double beta) {
