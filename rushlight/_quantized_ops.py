@@ -67,6 +67,12 @@ _METHODS = frozenset(
     q_zero_point
     """.split()  # noqa: SIM905
 )
+# Functions in Python whose own code takes quantized tensors.
+_THEIR_OWN = frozenset(
+    """
+    quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+    """.split()  # noqa: SIM905
+)
 # Results that are not quantized.
 _COMPARISONS = frozenset(
     ("eq", "ne", "lt", "le", "gt", "ge", "equal", "allclose", "isclose", "argsort")
@@ -83,6 +89,8 @@ def run(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     first = args[0] if args else kwargs.get("input")
     if name in _METHODS and isinstance(first, QuantizedTensor):
         return getattr(first, name)()
+    if name in _THEIR_OWN:
+        return func.__wrapped__(*args, **kwargs)  # pyright: ignore[reportFunctionMemberAccess]
     if name in _SPECIAL:
         return _SPECIAL[name](*args, **kwargs)
     if isinstance(first, QuantizedTensor):
