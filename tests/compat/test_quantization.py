@@ -30,6 +30,13 @@ def quiet() -> Iterator[None]:
         lib.backends.quantized.engine = engine
 
 
+@pytest.fixture(autouse=True)
+def numbers_of_each_test() -> None:
+    """Draws the same numbers in any order of the tests."""
+    global rng
+    rng = np.random.default_rng(0)
+
+
 def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
     return rng.normal(scale=scale, size=shape).astype(np.float32)
 
