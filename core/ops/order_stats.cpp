@@ -224,11 +224,9 @@ OP(_mode_places, "(Tensor input, int dim) -> Tensor", {
   .dtypes  = real,
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim) {
-    if (Rows rows(input, dim); rows.length() == 1)
-      return zeros(input.sizes(), DType::int64, input.device());
-    else if (!input.device().is_cpu())
-      return mode_places(rows);
-    return modes_cpu(input, dim).indices;
+    Rows rows(input, dim);
+    if (rows.length() == 1) return zeros(input.sizes(), DType::int64, input.device());
+    return input.device().is_cpu() ? modes_cpu(input, dim).indices : mode_places(rows);
   },
 })
 

@@ -43,9 +43,10 @@ struct PoolArguments {
                 bool ceil_mode);
 };
 
-// The maxima of windows over `dims` spatial dims, and their places as int32.
+// The maxima of windows over `dims` spatial dims, and their places as int32, which may be missing
+// unless they are asked for.
 std::tuple<Tensor, Tensor> max_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
                                        const std::optional<ShapeRef>& stride, ShapeRef padding,
-                                       ShapeRef dilation, bool ceil_mode);
+                                       ShapeRef dilation, bool ceil_mode, bool with_indices);
 
 }  // namespace rushlight

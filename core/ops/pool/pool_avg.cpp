@@ -42,8 +42,8 @@ constexpr auto lp_pool = [](const Tensor& input, double norm_type, ShapeRef kern
   if (std::isinf(norm_type)) {
     bool largest = norm_type > 0;
     Tensor sizes = largest ? abs(input) : -abs(input);
-    Tensor norms =
-        std::get<0>(max_pool_nd(dims, sizes, kernel_size, stride, Shape{0}, Shape{1}, ceil_mode));
+    Tensor norms = std::get<0>(
+        max_pool_nd(dims, sizes, kernel_size, stride, Shape{0}, Shape{1}, ceil_mode, false));
     return largest ? norms : -norms;
   }
   Tensor means = avg_pool<dims>(pow(input, Scalar(norm_type)), kernel_size, stride, Shape{0},

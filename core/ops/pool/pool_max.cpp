@@ -9,11 +9,23 @@ namespace rushlight {
 
 using Pair = std::tuple<Tensor, Tensor>;
 
+// Whether nobody asks where the maxima are: neither a gradient nor a mode, which is shown an op.
+static bool needs_values_alone(const Tensor& input) {
+  return input.device().is_cpu() && !input.is_hollow() && !is_lifted(input) &&
+         !(call_watch.watchers & kWatchedByModes) &&
+         !(is_grad_enabled() && gradient_edge_exists(input));
+}
+
 Pair max_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
                  const std::optional<ShapeRef>& stride, ShapeRef padding, ShapeRef dilation,
-                 bool ceil_mode) {
+                 bool ceil_mode, bool with_indices) {
   PoolBatch batch(input, dims);
   PoolArguments a(dims, batch.volumes(), kernel_size, stride, padding, dilation, ceil_mode);
+  if (!with_indices && needs_values_alone(input)) {
+    ShapeRef size = ShapeRef(batch.volumes().sizes()).subspan(2);
+    PoolWindows3d windows = make_windows(size, a.out, a.kernel, a.stride, a.padding, a.dilation);
+    return {batch.restore(max_pool_kernel(windows, batch.volumes(), false).first), Tensor()};
+  }
   auto [values, indices] =
       call<"_max_pool", Pair>(batch.volumes(), ShapeRef(a.out), ShapeRef(a.kernel),
                               ShapeRef(a.stride), ShapeRef(a.padding), ShapeRef(a.dilation));
@@ -26,34 +38,20 @@ Pair with_long_indices(const Pair& pooled) {
   return {std::get<0>(pooled), cast(std::get<1>(pooled), DType::int64)};
 }
 
-// Whether nobody asks where the maxima are: neither a gradient nor a mode, which is shown an op.
-bool needs_values_alone(const Tensor& input) {
-  return input.device().is_cpu() && !input.is_hollow() && !is_lifted(input) &&
-         !(call_watch.watchers & kWatchedByModes) &&
-         !(is_grad_enabled() && gradient_edge_exists(input));
-}
-
 // The forwards of the ops.
 template <int64_t dims>
 constexpr auto max_pool = [](const Tensor& input, ShapeRef kernel_size,
                              std::optional<ShapeRef> stride, ShapeRef padding, ShapeRef dilation,
                              bool ceil_mode) {
-  if (needs_values_alone(input)) {
-    PoolBatch batch(input, dims);
-    const Tensor& volumes = batch.volumes();
-    PoolArguments a(dims, volumes, kernel_size, stride, padding, dilation, ceil_mode);
-    PoolWindows3d windows = make_windows(ShapeRef(volumes.sizes()).subspan(2), a.out, a.kernel,
-                                         a.stride, a.padding, a.dilation);
-    return batch.restore(max_pool_kernel(windows, volumes, false).first);
-  }
-  return std::get<0>(max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode));
+  return std::get<0>(
+      max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode, false));
 };
 template <int64_t dims>
 constexpr auto max_pool_with_indices = [](const Tensor& input, ShapeRef kernel_size,
                                           std::optional<ShapeRef> stride, ShapeRef padding,
                                           ShapeRef dilation, bool ceil_mode) {
   return with_long_indices(
-      max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode));
+      max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode, true));
 };
 template <int64_t dims>
 constexpr auto adaptive_max_pool = [](const Tensor& input, ShapeRef output_size) {

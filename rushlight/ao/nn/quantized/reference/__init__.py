@@ -30,14 +30,9 @@ __all__ = [
 
 
 class _WithWeight(ReferenceQuantizedModule):
-    _shown: str
-
     def __init__(self, *args: Any, weight_qparams: dict[str, Any] | None = None, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._note("weight", weight_qparams)
-
-    def _get_name(self) -> str:
-        return f"Quantized{self._shown}(Reference)"
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams: Any) -> Any:
@@ -68,8 +63,6 @@ class Linear(_WithWeight, nn.Linear):
         tensor([[ 0.5000, -1.0000]])
     """
 
-    _shown = "Linear"
-
     def __init__(
         self,
         in_features: int,
@@ -87,49 +80,36 @@ class Linear(_WithWeight, nn.Linear):
 class Conv1d(_WithWeight, nn.Conv1d):
     """nn.Conv1d whose weight is rounded."""
 
-    _shown = "Conv1d"
-
 
 class Conv2d(_WithWeight, nn.Conv2d):
     """nn.Conv2d whose weight is rounded."""
-
-    _shown = "Conv2d"
 
 
 class Conv3d(_WithWeight, nn.Conv3d):
     """nn.Conv3d whose weight is rounded."""
 
-    _shown = "Conv3d"
-
 
 class ConvTranspose1d(_WithWeight, nn.ConvTranspose1d):
     """nn.ConvTranspose1d whose weight is rounded."""
-
-    _shown = "ConvTranspose1d"
 
 
 class ConvTranspose2d(_WithWeight, nn.ConvTranspose2d):
     """nn.ConvTranspose2d whose weight is rounded."""
 
-    _shown = "ConvTranspose2d"
-
 
 class ConvTranspose3d(_WithWeight, nn.ConvTranspose3d):
     """nn.ConvTranspose3d whose weight is rounded."""
-
-    _shown = "ConvTranspose3d"
 
 
 class Embedding(_WithWeight, nn.Embedding):
     """nn.Embedding whose table is rounded."""
 
-    _shown = "Embedding"
-
 
 class EmbeddingBag(_WithWeight, nn.EmbeddingBag):
     """nn.EmbeddingBag whose table is rounded."""
 
-    _shown = "Embedding"
+    def _get_name(self) -> str:
+        return "QuantizedEmbedding(Reference)"
 
 
 class _Recurrent(ReferenceQuantizedModule):
@@ -155,9 +135,6 @@ class _Recurrent(ReferenceQuantizedModule):
             name: self._quantized(name) if name in weights else getattr(self, name)
             for name in self._parameters
         }
-
-    def _get_name(self) -> str:
-        return f"Quantized{type(self).__name__}(Reference)"
 
     @classmethod
     def from_float(cls, mod: Any, weight_qparams_dict: Any) -> Any:

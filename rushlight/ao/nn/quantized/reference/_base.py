@@ -27,6 +27,9 @@ class ReferenceQuantizedModule(nn.Module):
     _IS_REFERENCE = True
     _keeps_kinds = True  # whether qscheme and dtype are saved, too
 
+    def _get_name(self) -> str:
+        return f"Quantized{type(self).__name__}(Reference)"
+
     def _weight_names(self) -> list[str]:
         return ["weight"]
 
