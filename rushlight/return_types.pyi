@@ -66,6 +66,9 @@ class linalg_lu_factor_ex(NamedTuple):
     LU: Tensor
     pivots: Tensor
     info: Tensor
+class linalg_polar(NamedTuple):
+    U: Tensor
+    H: Tensor
 class linalg_qr(NamedTuple):
     Q: Tensor
     R: Tensor

@@ -122,6 +122,15 @@ CASES = {
     ),
     "lstsq_wide": (lambda lib, a, b: lib.linalg.lstsq(a, b)[0], [(3, 5), (3, 1)]),
     "matrix_exp": (lambda lib, a: lib.linalg.matrix_exp(a), [(2, 4, 4)]),
+    "matrix_sqrth": (lambda lib, a: lib.linalg.matrix_sqrth(definite(lib, a)), [(2, 4, 4)]),
+    "matrix_sqrth_one_triangle": (
+        lambda lib, a: lib.linalg.matrix_sqrth(definite(lib, a).tril()),
+        [(4, 4)],
+    ),
+    "polar": (lambda lib, a: lib.linalg.polar(a), [(2, 4, 4)]),
+    "polar_tall": (lambda lib, a: lib.linalg.polar(a), [(5, 3)]),
+    "polar_U": (lambda lib, a: lib.linalg.polar(a).U, [(2, 4, 2)]),
+    "polar_H": (lambda lib, a: lib.linalg.polar(a).H, [(4, 3)]),
     "matrix_power": (lambda lib, a: lib.linalg.matrix_power(a, -3), [(2, 3, 3)]),
     "matrix_norm": (
         lambda lib, a: [lib.linalg.matrix_norm(a, p) for p in (1, -1, 2, -2, "fro", "nuc")],
@@ -162,6 +171,8 @@ CASES = {
     "norm_except_dim": (lambda lib, v: lib.norm_except_dim(v, 2, 1), [(2, 3, 4)]),
 }
 REAL_ONLY = {"norm_except_dim", "solve_right"}  # NumPy cannot read PyTorch's conjugate views
+if not hasattr(pytorch.linalg, "polar"):  # before PyTorch 2.14
+    CASES = {n: case for n, case in CASES.items() if not n.startswith(("polar", "matrix_sqrth"))}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -206,6 +217,10 @@ RESULTS = {
     "linalg.cholesky_ex": [(3, 3)], "svd": [(3, 3)], "qr": [(3, 3)], "geqrf": [(3, 3)],
     "slogdet": [(3, 3)], "triangular_solve": [(3, 1), (3, 3)],
 }  # fmt: skip
+
+
+if hasattr(pytorch.linalg, "polar"):
+    RESULTS["linalg.polar"] = [(3, 3)]
 
 
 def function(library, name):

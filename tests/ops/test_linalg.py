@@ -450,6 +450,26 @@ def test_norms_of_nothing_that_are_undefined() -> None:
         torch.ones(0, 3).amax(0)
 
 
+def test_roots_and_polar_decompositions_are_smooth_where_values_repeat() -> None:
+    def check(f) -> None:
+        x = torch.eye(3, dtype=torch.float64) * 2
+        assert torch.autograd.gradcheck(f, x.requires_grad_())
+        assert torch.autograd.gradgradcheck(f, x)
+
+    check(lambda x: torch.linalg.matrix_sqrth((x + x.mT) / 2))
+    check(torch.linalg.polar)
+    check(lambda x: torch.linalg.polar(x[:, :2]))
+
+
+def test_what_roots_and_polar_decompositions_refuse() -> None:
+    with pytest.raises(RuntimeError, match=r"^polar: .* rows .* 2 by 3 matrices\. .* A\.mH"):
+        torch.linalg.polar(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match=r"^matrix_sqrth: .* square .* 2 by 3"):
+        torch.linalg.matrix_sqrth(torch.ones(2, 3))
+    below_zero = torch.linalg.matrix_sqrth(torch.diag(torch.tensor([4.0, -1.0])))
+    np.testing.assert_allclose(below_zero.numpy(), [[2, 0], [0, 0]])
+
+
 def test_results_have_names() -> None:
     a = torch.eye(2)
     assert type(torch.linalg.svd(a)).__name__ == "linalg_svd"
