@@ -38,6 +38,7 @@ class LBFGS(Optimizer):
         tolerance_change: change of parameters or loss at which to stop.
         history_size: number of remembered steps.
         line_search_fn: None or "strong_wolfe".
+        maximize: go up the gradient.
 
     Example:
         >>> x = torch.nn.Parameter(torch.zeros(2))
@@ -63,6 +64,8 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9,
         history_size: int = 100,
         line_search_fn: str | None = None,
+        *,
+        maximize: bool = False,
     ) -> None:
         check_lr("LBFGS", lr)
         defaults = {
@@ -73,6 +76,7 @@ class LBFGS(Optimizer):
             "tolerance_change": tolerance_change,
             "history_size": history_size,
             "line_search_fn": line_search_fn,
+            "maximize": maximize,
         }
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
@@ -98,7 +102,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         original_loss = run_closure(closure)
-        loss, grad = float(original_loss), self._flat_grad()
+        loss, grad = self._goal(original_loss)
         state["func_evals"] += 1
         evaluations = 1
         least_change = group["tolerance_change"]
@@ -120,7 +124,7 @@ class LBFGS(Optimizer):
                 # The loss at the end is the first that the next step computes.
                 count = 0 if is_last else 1
                 if not is_last:
-                    loss, grad = float(run_closure(closure)), self._flat_grad()
+                    loss, grad = self._goal(run_closure(closure))
             else:
                 point, count = strong_wolfe(
                     self._line(closure, direction),
@@ -161,12 +165,18 @@ class LBFGS(Optimizer):
 
         def evaluate(t: float) -> Point:
             self._move(direction, t)
-            loss, grad = float(run_closure(closure)), self._flat_grad()
+            loss, grad = self._goal(run_closure(closure))
             for param, value in zip(params, here, strict=True):
                 param.copy_(value)
             return Point(t, loss, grad, grad.dot(direction).item())
 
         return evaluate
+
+    def _goal(self, loss: Any) -> tuple[float, Tensor]:
+        """Returns what a step makes small, the loss or minus the loss, and its gradient."""
+        is_negative = self.param_groups[0].get("maximize", False)  # older checkpoints have none
+        grad = self._flat_grad()
+        return (-float(loss), grad.neg_()) if is_negative else (float(loss), grad)
 
     def _flat_grad(self) -> Tensor:
         """Returns the gradients of all parameters as one new vector."""

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -208,6 +209,7 @@ def rosenbrock(library, steps, **options):
     def closure():
         optimizer.zero_grad()
         loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2 + (y**4).sum()
+        loss = -loss if options.get("maximize") else loss
         loss.backward()
         losses.append(loss.item())
         return loss
@@ -225,9 +227,12 @@ def rosenbrock(library, steps, **options):
         {"line_search_fn": "strong_wolfe", "max_eval": 4},
         {"lr": 1e-3},
         {"lr": 0.1, "history_size": 3, "max_iter": 4},
+        {"line_search_fn": "strong_wolfe", "maximize": True},
     ],
 )
 def test_lbfgs_equals_pytorchs(options) -> None:
+    if "maximize" in options and "maximize" not in signature(pytorch.optim.LBFGS).parameters:
+        pytest.skip("before PyTorch 2.14")
     ours, losses, optimizer = rosenbrock(torch, 4, **options)
     theirs, expected, other = rosenbrock(pytorch, 4, **options)
     assert len(losses) == len(expected)

@@ -59,8 +59,9 @@ def test_sgd(momentum: float) -> None:
         grads = torch.autograd.grad(losses(params, step).sum(), used)
         with torch.no_grad():
             sgd(
-                used, list(grads), held, lr=0.1, momentum=momentum, weight_decay=0.1, dampening=0,
-                nesterov=momentum > 0, maximize=True,
+                used, list(grads), held, lr=torch.tensor(0.1, dtype=torch.float64),
+                momentum=momentum, weight_decay=0.1, dampening=0, nesterov=momentum > 0,
+                maximize=True,
             )  # fmt: skip
         buffers[: 1 + step] = held
     nesterov = momentum > 0
@@ -116,6 +117,7 @@ def test_other_steps(
     ]
     counts = [torch.zeros(()) for _ in params]
     decay = {} if name == "Rprop" else {"lr": 0.1, "weight_decay": 0.1}
+    rate = {} if name == "Rprop" else {"lr": torch.tensor([0.1], dtype=torch.float64)}
     separate = dict(zip(("beta1", "beta2"), changed.get("betas", ()), strict=False))
     separate.update(zip(("etaminus", "etaplus"), changed.get("etas", ()), strict=False))
     sizes = ("step_size_min", "step_size_max")
@@ -126,7 +128,7 @@ def test_other_steps(
         with torch.no_grad():
             getattr(module, name.lower())(
                 used, grads, *(each[: 1 + step] for each in state), counts[: 1 + step],
-                maximize=True, **decay, **options, **separate,
+                maximize=True, **{**decay, **rate}, **options, **separate,
             )  # fmt: skip
     optimizer = getattr(torch.optim, name)
     same = {"lr": 0.1, **decay, **options, **changed, "maximize": True}

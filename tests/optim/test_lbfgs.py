@@ -91,6 +91,18 @@ def test_it_stops_at_once_where_the_gradient_vanishes() -> None:
     assert losses == [0.0]
 
 
+def test_it_finds_a_maximum() -> None:
+    for search in (None, "strong_wolfe"):
+        x, y = (torch.nn.Parameter(torch.tensor([-1.2, 1.0])) for _ in range(2))
+        options = {"line_search_fn": search, "lr": 0.1}
+        optimizer, heights = minimized([x], lambda x=x: -(x**4).sum(), maximize=True, **options)
+        _, losses = minimized([y], lambda y=y: (y**4).sum(), **options)
+        assert x.tolist() == y.tolist()
+        assert heights == [-loss for loss in losses]
+        del optimizer.param_groups[0]["maximize"]  # as checkpoints of PyTorch 2.13 are
+        optimizer.step(closure_of(optimizer, lambda x=x: (x**4).sum(), []))
+
+
 def test_parameters_without_gradient_and_empty_ones_stay() -> None:
     x, other = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(3))
     empty = torch.nn.Parameter(torch.zeros(0))
