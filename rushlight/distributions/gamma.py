@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Generator, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import EMPTY, Parameter, Shape
@@ -51,9 +51,15 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.concentration / self.rate.square()
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
+    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, sample_shape: Shape = EMPTY, *, generator: Generator | None = None
+    ) -> Tensor:
+        with rl.no_grad():
+            return self.rsample(sample_shape, generator=generator)
+
+    def rsample(self, sample_shape: Shape = EMPTY, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        value = rl._standard_gamma(self.concentration.expand(shape)) / self.rate
+        value = rl._standard_gamma(self.concentration.expand(shape), generator) / self.rate
         return value.clamp(min=rl.finfo(value.dtype).tiny)
 
     def log_prob(self, value: Tensor | float) -> Tensor:

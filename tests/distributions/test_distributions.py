@@ -263,3 +263,13 @@ def test_entropy_of_exponential_families_has_gradients():
     rate = t(2.0).requires_grad_()
     (grad,) = torch.autograd.grad(D.ExponentialFamily.entropy(D.Exponential(rate)), rate)
     assert grad.item() == pytest.approx(-0.5)
+
+
+def test_gammas_draw_from_a_generator_of_the_program() -> None:
+    for gamma in (D.Gamma(t([2.0, 3.0]), t(1.0)), D.Chi2(t([2.0, 3.0]))):
+        first, second = (
+            draw((4,), generator=torch.Generator().manual_seed(1))
+            for draw in (gamma.sample, gamma.rsample)
+        )
+        assert torch.equal(first, second) and first.shape == (4, 2)
+        assert not torch.equal(first, gamma.sample((4,)))
