@@ -75,6 +75,7 @@ class HookStack final : public SavingHooks {
     levels_.pop_back();
     if (levels_.empty()) saving_hooks = nullptr;
   }
+  const Level* top() const { return levels_.empty() ? nullptr : &levels_.back(); }
   std::optional<std::string> refuse(std::optional<std::string> message) {
     CHECK(!message || levels_.empty(), *message);
     return std::exchange(refusal_, std::move(message));
@@ -102,6 +103,10 @@ PyObject* pop_saving_hooks(PyObject*, PyObject*) {
     hook_stack.pop();
     Py_RETURN_NONE;
   });
+}
+PyObject* top_saving_hooks(PyObject*, PyObject*) {
+  const Level* top = hook_stack.top();
+  return top ? PyTuple_Pack(2, top->pack.get(), top->unpack.get()) : Py_NewRef(Py_None);
 }
 PyObject* refuse_saving_hooks(PyObject*, PyObject* message) {
   return guarded([&]() -> PyObject* {
@@ -159,6 +164,8 @@ PyMethodDef methods[] = {
     {"_push_saving_hooks", push_saving_hooks, METH_VARARGS,
      "Sends tensors through pack when they are saved, through unpack when they are needed."},
     {"_pop_saving_hooks", pop_saving_hooks, METH_NOARGS, "Ends the last _push_saving_hooks."},
+    {"_top_saving_hooks", top_saving_hooks, METH_NOARGS,
+     "pack and unpack of the last _push_saving_hooks that has not ended, or None."},
     {"_refuse_saving_hooks", refuse_saving_hooks, METH_O,
      "Makes pushing raise this message, None for not any more; returns the one before."},
     {}};

@@ -86,6 +86,7 @@ class Frame:
         args: its arguments; tensors among them are kept as saved tensors.
         kwargs: its keyword arguments.
         contexts: makes the contexts of the first run and of the others.
+        hooks: what packs and unpacks the results that a policy keeps; None keeps them as they are.
         preserve_rng_state: whether the other runs draw the same random numbers.
         compares: whether shapes, dtypes and devices are compared.
         early_stop: whether the others end with the last tensor that was saved.
@@ -98,6 +99,7 @@ class Frame:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         contexts: Contexts,
+        hooks: tuple[Callable[..., Any], Callable[..., Any]] | None,
         preserve_rng_state: bool,
         compares: bool,
         early_stop: bool,
@@ -105,6 +107,7 @@ class Frame:
     ) -> None:
         self.function = function
         self.kwargs = kwargs
+        self.hooks = hooks
         self.compares = compares
         self.early_stop = early_stop
         self.forward_context, self.recompute_context = contexts()

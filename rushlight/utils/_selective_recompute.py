@@ -3,7 +3,8 @@
 Ops are seen as the functions that a program calls (rushlight.overrides.TorchFunctionMode). When an
 op whose result was kept comes up again, it does not run: its result is handed out, and what it
 would have saved for backward is put together from that result and its arguments, in the same order;
-anything else that it saved was kept with the result.
+anything else that it saved was kept with the result. What is kept can go through the hooks of saved
+tensors that surround the checkpoint.
 """
 
 from __future__ import annotations
@@ -119,6 +120,14 @@ class _Window:
 
 
 @dataclass
+class _Packed:
+    """A tensor that was kept, as a hook of saved tensors packed it."""
+
+    value: Any
+    unpack: Callable[[Any], Tensor]
+
+
+@dataclass
 class _Op:
     """An op of the first run; one that is computed again has no kept result."""
 
@@ -127,7 +136,7 @@ class _Op:
     versions: tuple[int, ...] = ()
     requires_grad: tuple[bool, ...] = ()
     devices: tuple[Any, ...] = ()
-    saved: tuple[_Window | Tensor, ...] = ()
+    saved: tuple[_Window | Tensor | _Packed, ...] = ()
     rng_state: Tensor | None = None  # after an op that drew random numbers
     is_kept: bool = False
 
@@ -169,6 +178,8 @@ class _Keep(TorchFunctionMode):
         inputs, outputs = tensor_leaves((args, kwargs)), tensor_leaves(result)
         if wanted in _SAVE | _OFFLOAD and not _overlap(inputs, outputs):
             _keep(op, result, inputs, outputs, saved, wanted in _OFFLOAD)
+            if frame.hooks is not None:
+                _pack(op, *frame.hooks)
             after = get_rng_state()
             op.rng_state = None if rl.equal(state, after) else after
         self.ops.append(op)
@@ -212,16 +223,17 @@ class _Replay(TorchFunctionMode):
             )
         marks = iter(zip(op.requires_grad, op.devices, strict=True))
 
-        def fresh(tensor: Tensor) -> Tensor:
+        def fresh(kept: Tensor | _Packed) -> Tensor:
             requires_grad, device = next(marks)
-            own = tensor.to(device).detach().requires_grad_(requires_grad)
+            own = _unpacked(kept).to(device).detach().requires_grad_(requires_grad)
             return own.clone() if self.allow_mutation else own  # a leaf cannot be written to
 
-        result = tree_map_only(Tensor, fresh, op.result)
+        result = tree_map_only((Tensor, _Packed), fresh, op.result)
         inputs, outputs = tensor_leaves((args, kwargs)), tensor_leaves(result)
         for item in op.saved:
-            kept = isinstance(item, Tensor)
-            running.passes[-1].pack(item if kept else _look_into(item, inputs, outputs))
+            looks = isinstance(item, _Window)
+            saved = _look_into(item, inputs, outputs) if looks else _unpacked(item)
+            running.passes[-1].pack(saved)
         if op.rng_state is not None:
             set_rng_state(op.rng_state)
         return result
@@ -241,6 +253,18 @@ def _keep(
     op.requires_grad = tuple(tensor.requires_grad for tensor in outputs)
     op.devices = tuple(tensor.device for tensor in outputs)
     op.saved = tuple(_window(tensor, inputs, outputs) for tensor in saved)
+
+
+def _pack(op: _Op, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+    """Sends what an op keeps through hooks of saved tensors."""
+    to_packed = lambda tensor: _Packed(pack(tensor), unpack)  # noqa: E731
+    op.result = tree_map_only(Tensor, to_packed, op.result)
+    op.versions = ()  # nothing else can write to what was packed
+    op.saved = tuple(to_packed(item) if isinstance(item, Tensor) else item for item in op.saved)
+
+
+def _unpacked(kept: Tensor | _Packed) -> Tensor:
+    return kept.unpack(kept.value) if isinstance(kept, _Packed) else kept
 
 
 def _window(tensor: Tensor, inputs: list[Tensor], outputs: list[Tensor]) -> _Window | Tensor:

@@ -7,11 +7,12 @@ rushlight.utils._recompute, and the choice of what is kept in rushlight.utils._s
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from contextlib import nullcontext as _nullcontext
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
@@ -58,18 +59,22 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | None = None,
     *args: Any,
     use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
     context_fn: Callable[
         [], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
     ] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
+    respect_saved_tensors_hooks: bool | None = None,
     **kwargs: Any,
 ) -> Any:
     """Returns function(*args, **kwargs), of which backward computes again what it needs.
+
+    Without a function it returns a decorator, which makes each call of a function such a call.
 
     Nothing that the ops inside would save for their gradients is kept, only the arguments. Backward
     runs the function once more, up to the last tensor that it needs.
@@ -81,13 +86,16 @@ def checkpoint(
             runs the function unrecorded, and calls backward inside backward: an argument must
             require a gradient, and backward must be called without inputs. None means True, and
             warns.
+        preserve_rng_state: whether the second run draws the same random numbers as the first.
         context_fn: returns two contexts, for the first run and for those in backward.
         determinism_check: "default" compares shapes, dtypes and devices of what both runs save;
             "none" does not.
         debug: notes all ops, which CheckpointError then lists.
         early_stop: ends the second run as soon as all tensors are there.
-        kwargs: keyword arguments of the function; and preserve_rng_state, which is True unless
-            given: the second run draws the same random numbers as the first.
+        respect_saved_tensors_hooks: whether results that a policy keeps
+            (create_selective_checkpoint_contexts) go through the saved_tensors_hooks around the
+            call. None means False, and warns where there are such hooks.
+        kwargs: keyword arguments of the function.
 
     Returns:
         What the function returns.
@@ -101,25 +109,61 @@ def checkpoint(
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = checkpoint(lambda x: x.exp().sin().exp(), x, use_reentrant=False)
         >>> y.sum().backward()
+        >>> @checkpoint(use_reentrant=False)
+        ... def layer(x):
+        ...     return x.exp().sin().exp()
+        >>> layer(x).sum().backward()
     """
     if use_reentrant is None:
         _warn_about_default("checkpoint")
         use_reentrant = True
-    preserve = kwargs.pop("preserve_rng_state", True)
-    if use_reentrant:
-        _refuse_unknown(kwargs)
-        if context_fn is not noop_context_fn or debug:
-            raise ValueError(
-                "checkpoint: Passing `context_fn` or `debug` is only supported when "
-                "use_reentrant=False."
-            )
-        if rl.is_grad_enabled():
-            check_backward_validity(args)
-        return CheckpointFunction.apply(function, preserve, *args)
-    if determinism_check not in ("default", "none"):
+    options = _Options(
+        use_reentrant,
+        preserve_rng_state,
+        context_fn,
+        determinism_check,
+        debug,
+        early_stop,
+        respect_saved_tensors_hooks,
+    )
+    if function is not None:
+        return _run(function, args, kwargs, options)
+    if args:
+        raise TypeError("checkpoint: function is None, but there are arguments for it.")
+    _refuse_unknown(kwargs)
+    return functools.partial(_decorated, options)
+
+
+class _Options(NamedTuple):
+    """What a checkpoint is told besides the function and its arguments."""
+
+    use_reentrant: bool
+    preserve_rng_state: bool
+    context_fn: Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
+    determinism_check: str
+    debug: bool
+    early_stop: bool
+    respect_saved_tensors_hooks: bool | None
+
+
+def _decorated(options: _Options, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function, updated=())  # a module keeps its members to itself
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return _run(function, args, kwargs, options)
+
+    return checkpointed
+
+
+def _run(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: _Options
+) -> Any:
+    """Returns what the function returns, checkpointed."""
+    if options.use_reentrant:
+        return _run_reentrant(function, args, kwargs, options)
+    if options.determinism_check not in ("default", "none"):
         raise ValueError(
             "checkpoint: determinism_check should be one of ['default', 'none'], "
-            f"but got {determinism_check}"
+            f"but got {options.determinism_check}"
         )
     # Forward mode needs nothing of the tape; where both are nested, all is kept.
     if not rl.is_grad_enabled() or _C._levels()[1]:
@@ -128,14 +172,44 @@ def checkpoint(
         function,
         args,
         kwargs,
-        contexts=context_fn,
-        preserve_rng_state=preserve,
-        compares=determinism_check == "default",
-        early_stop=early_stop if _early_stop is None else _early_stop,
-        debug=debug if _debug is None else _debug,
+        contexts=options.context_fn,
+        hooks=_hooks_of_kept_results(options),
+        preserve_rng_state=options.preserve_rng_state,
+        compares=options.determinism_check == "default",
+        early_stop=options.early_stop if _early_stop is None else _early_stop,
+        debug=options.debug if _debug is None else _debug,
     )
     with frame.first_run():
         return function(*args, **kwargs)
+
+
+def _run_reentrant(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: _Options
+) -> Any:
+    _refuse_unknown(kwargs)
+    has_contexts = options.context_fn is not noop_context_fn
+    if has_contexts or options.debug or options.respect_saved_tensors_hooks is not None:
+        raise ValueError(
+            "checkpoint: Passing `context_fn`, `debug`, or `respect_saved_tensors_hooks` is only "
+            "supported when use_reentrant=False."
+        )
+    if rl.is_grad_enabled():
+        check_backward_validity(args)
+    return CheckpointFunction.apply(function, options.preserve_rng_state, *args)
+
+
+def _hooks_of_kept_results(options: _Options) -> Any:
+    """Returns the hooks that results which a policy keeps go through, or None."""
+    hooks, respect = _C._top_saving_hooks(), options.respect_saved_tensors_hooks
+    if hooks is not None and respect is None and options.context_fn is not noop_context_fn:
+        warnings.warn(
+            "checkpoint: results that the policy keeps do not go through the saved_tensors_hooks "
+            "around the call, as those of other ops do. Pass respect_saved_tensors_hooks=True to "
+            "send them through the hooks, or False to keep them as they are.",
+            FutureWarning,
+            stacklevel=4,
+        )
+    return hooks if respect else None
 
 
 def checkpoint_sequential(

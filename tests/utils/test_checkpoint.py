@@ -428,12 +428,42 @@ def test_backward_in_several_threads() -> None:
 
 def test_options_that_exclude_each_other() -> None:
     x = leaf(3)
-    for options in ({"debug": True}, {"context_fn": lambda: checkpoints.noop_context_fn()}):
+    for options in (
+        {"debug": True},
+        {"context_fn": lambda: checkpoints.noop_context_fn()},
+        {"respect_saved_tensors_hooks": False},
+    ):
         with pytest.raises(ValueError, match="only supported when use_reentrant=False"):
             checkpoint(torch.sin, x, use_reentrant=True, **options)
     with pytest.warns(UserWarning, match="the use_reentrant parameter should be passed explicitly"):
         y = checkpoint(torch.sin, x)
     assert type(y.grad_fn).__name__ == "CheckpointFunctionBackward"
+
+
+@both_forms
+def test_a_decorator_checkpoints_every_call(use_reentrant: bool) -> None:
+    counted = Counted(region)
+    layer = checkpoint(use_reentrant=use_reentrant, preserve_rng_state=False)(counted)
+    x, w = leaf(3, 4), leaf(4, 5)
+    assert grads_of(lambda: layer(x, w), x, w) == grads_of(lambda: region(x, w), x, w)
+    assert counted.runs == 2
+
+    @checkpoint(use_reentrant=False)
+    def scaled(x: torch.Tensor, *, debug: float = 1) -> torch.Tensor:
+        """Says what it does."""
+        return (x * debug).exp().sin()
+
+    assert grads_of(lambda: scaled(x, debug=2), x) == grads_of(lambda: (x * 2).exp().sin(), x)
+    assert (scaled.__name__, scaled.__doc__) == ("scaled", "Says what it does.")
+
+
+def test_a_decorator_takes_options_only() -> None:
+    with pytest.raises(TypeError, match="function is None"):
+        checkpoint(None, leaf(3), use_reentrant=False)
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: foo"):
+        checkpoint(use_reentrant=False, foo=1)
+    with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
+        checkpoint()
 
 
 def test_contexts_surround_the_runs() -> None:

@@ -201,6 +201,35 @@ def test_results_of_added_operators_are_kept() -> None:
     assert torch.equal(x.grad, torch.autograd.grad(kept_sine(x).exp().sin().sum(), x)[0])
 
 
+def test_kept_results_go_through_the_hooks_around_on_request() -> None:
+    x = leaf(3)
+    packed: list[torch.Tensor] = []
+
+    def pack(tensor: torch.Tensor) -> tuple[str, torch.Tensor]:
+        packed.append(tensor)
+        return "packed", tensor.clone()
+
+    def run(respect: bool | None) -> tuple[int, torch.Tensor]:
+        packed.clear()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda pair: pair[1]):
+            y = checkpoint(
+                lambda x: F.dropout(x.exp().sin()).exp(), x, use_reentrant=False,
+                context_fn=keeping([torch.sin, F.dropout]), respect_saved_tensors_hooks=respect,
+            )  # fmt: skip
+        count = len(packed)
+        return count, torch.autograd.grad(y.sum(), x)[0]
+
+    def seeded(respect: bool | None) -> tuple[int, torch.Tensor]:
+        torch.manual_seed(0)
+        return run(respect)
+
+    (through, grad), (beside, expected) = seeded(True), seeded(False)
+    assert torch.equal(grad, expected)
+    assert through > beside == 1  # the argument alone
+    with pytest.warns(FutureWarning, match="Pass respect_saved_tensors_hooks=True"):
+        assert run(None)[0] == beside
+
+
 def test_backward_twice_and_second_derivatives() -> None:
     x, w = leaf(3, 3), leaf(3, 3)
 
