@@ -94,6 +94,9 @@ def test_what_programs_ask_about_the_build_and_the_gpu() -> None:
     found = torch.accelerator.current_accelerator()
     assert torch.accelerator.is_available() == torch.cuda.is_available() == (found is not None)
     assert all(hasattr(torch.accelerator, name) for name in torch.accelerator.__all__)
+    assert torch.equal(torch.accelerator.random.get_rng_state(), torch.get_rng_state())
+    assert torch.accelerator.random.initial_seed() == torch.initial_seed()
+    assert len(torch.accelerator.random.get_rng_state_all()) == torch.cuda.device_count()
 
 
 def test_gpus_of_other_makers_are_not_there() -> None:

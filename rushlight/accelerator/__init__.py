@@ -6,6 +6,7 @@ Everything here is torch.cuda's; without a GPU there is no accelerator.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight.accelerator import random
 from rushlight.cuda import current_device as current_device_index
 from rushlight.cuda import (
     current_stream,
@@ -43,6 +44,7 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "random",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_device_idx",
