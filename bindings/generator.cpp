@@ -5,6 +5,7 @@
 
 #include "bindings/python.h"
 #include "core/device/cuda.h"
+#include "core/ops/ops.h"
 
 namespace rushlight::python {
 namespace {
@@ -77,6 +78,21 @@ PyObject* set_offset(PyObject* self, PyObject* object) {
     CHECK(offset >= 0, "set_offset: an offset is at least 0, got ", offset);
     generator_in(self).set_offset(uint64_t(offset));
     return Py_NewRef(self);
+  });
+}
+// A counter of the stream gives four numbers of 32 bits, in which the caller counts.
+PyObject* philox_state(PyObject* self, PyObject* object) {
+  return guarded([&] {
+    int64_t increment;
+    CHECK(read_int(object, increment), ErrorKind::kType,
+          "philox_state(): argument 'increment' must be int, not ", Py_TYPE(object)->tp_name);
+    CHECK(increment >= 0, "philox_state: an increment is at least 0, got ", increment);
+    Generator::Draw draw = generator_in(self).take((uint64_t(increment) + 3) / 4, Device());
+    auto number = [](uint64_t value) {
+      return full(Shape{1}, Scalar(int64_t(value)), DType::int64);
+    };
+    const Tensor numbers[] = {number(draw.seed), number(draw.offset * 4), number(0)};
+    return wrap_tuple(numbers);
   });
 }
 PyObject* clone_state(PyObject* self, PyObject*) {
@@ -154,6 +170,10 @@ PyMethodDef methods[] = {
     {"set_state", set_state, METH_O, "Goes back to what get_state returned."},
     {"get_offset", get_offset, METH_NOARGS, "How much of the seed's stream is used up."},
     {"set_offset", set_offset, METH_O, "Goes to a place in the seed's stream."},
+    {"philox_state", philox_state, METH_O,
+     "philox_state(increment)\n\nTakes `increment` numbers of 32 bits of the stream of "
+     "Philox4x32-10, and returns where they lie: seed, offset (of which a counter has four), and "
+     "0, as tensors of one int64 on the CPU."},
     {"clone_state", clone_state, METH_NOARGS, "Another generator with the same state."},
     {"graphsafe_get_state", graphsafe_get_state, METH_NOARGS,
      "Another generator that shares the state; for those of a GPU."},

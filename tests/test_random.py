@@ -161,6 +161,19 @@ def test_a_draw_uses_up_the_counters_that_the_note_says() -> None:
         assert g.get_offset() - before == counters
 
 
+def test_programs_take_pieces_of_the_stream() -> None:
+    g = torch.Generator().manual_seed(2**64 - 3)
+    torch.rand(4, generator=g)
+    seed, offset, inside = g.philox_state(5)
+    assert (seed.item() & (2**64 - 1), offset.item(), inside.item()) == (2**64 - 3, 4, 0)
+    assert all(t.dtype == torch.int64 and t.numel() == 1 for t in (seed, offset, inside))
+    assert g.get_offset() == 3
+    assert g.philox_state(0)[1] == 12 == g.philox_state(1)[1]
+    for wrong, error in ((-1, RuntimeError), ("a", TypeError)):
+        with pytest.raises(error):
+            g.philox_state(wrong)
+
+
 # Distributions
 
 COUNT = 100_000
