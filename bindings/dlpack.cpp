@@ -131,22 +131,22 @@ PyObject* refuse(const char* why) {
 PyObject* to_dlpack(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* self;
-    int versioned, copy;
-    if (!PyArg_ParseTuple(args, "Opp", &self, &versioned, &copy)) return nullptr;
+    int versioned, copy, readonly;
+    if (!PyArg_ParseTuple(args, "Oppp", &self, &versioned, &copy, &readonly)) return nullptr;
     Tensor t = expect_tensor(self, "self");
     if (gradient_edge_exists(t))
       return refuse("Can't export tensors that require gradient, use tensor.detach()");
     if (t.device().is_meta()) return refuse("Cannot pack tensors on meta, which have no data.");
     if (const char* why = why_without_memory(t)) return refuse(why);
     if (copy) t = clone_dense(t);
+    readonly |= t.storage()->readonly();
     if (versioned) {
       auto* managed = export_tensor<DlManagedVersioned>(t);
       managed->major = 1;
-      managed->flags =
-          (t.storage()->readonly() ? kDlReadOnly : 0) | (copy ? kDlIsCopied : uint64_t(0));
+      managed->flags = (readonly ? kDlReadOnly : 0) | (copy ? kDlIsCopied : uint64_t(0));
       return capsule_of(managed);
     }
-    if (t.storage()->readonly())
+    if (readonly)
       return refuse("read-only memory can only be exported to consumers of DLPack 1.0 or newer");
     return capsule_of(export_tensor<DlManaged>(t));
   });
@@ -214,7 +214,7 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
 }
 
 PyMethodDef methods[] = {
-    {"_to_dlpack", to_dlpack, METH_VARARGS, "A DLPack capsule (tensor, versioned, copy)."},
+    {"_to_dlpack", to_dlpack, METH_VARARGS, "A DLPack capsule (tensor, versioned, copy, readonly)."},
     {"_from_dlpack", from_dlpack, METH_O, "Takes over a DLPack capsule."},
     {}};
 

@@ -108,6 +108,7 @@ class InterchangeMethods(_C.TensorBase):
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
+        read_only: bool = False,
     ) -> Any:
         """Returns a DLPack capsule on the tensor's memory.
 
@@ -118,6 +119,7 @@ class InterchangeMethods(_C.TensorBase):
                 flags, which read-only memory needs.
             dl_device: where the memory shall be: its device, or the CPU for a copy.
             copy: True copies always, False never, None where it must.
+            read_only: tells the consumer not to write; read-only memory does so in any case.
 
         Raises:
             BufferError: if the tensor requires grad, has no data, or is elsewhere.
@@ -140,7 +142,8 @@ class InterchangeMethods(_C.TensorBase):
             _C._cuda_stream_synchronize(
                 tensor.device.index, _C._cuda_current_stream(tensor.device.index)
             )
-        return _C._to_dlpack(tensor, max_version is not None and max_version[0] >= 1, bool(copy))
+        versioned = max_version is not None and max_version[0] >= 1
+        return _C._to_dlpack(tensor, versioned, bool(copy), read_only)
 
     @told
     def __dlpack_device__(self) -> tuple[DLDeviceType, int]:

@@ -9,6 +9,7 @@ from rushlight import _C, Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -41,7 +42,7 @@ def to_dlpack(tensor: Tensor) -> Any:
         >>> torch.from_dlpack(torch.to_dlpack(torch.arange(3)))
         tensor([0, 1, 2])
     """
-    return _C._to_dlpack(tensor, False, False)
+    return _C._to_dlpack(tensor, False, False, False)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -82,3 +83,50 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     except TypeError:  # a producer from before version 1.0
         capsule = ext_tensor.__dlpack__(**options)
     return _C._from_dlpack(capsule)
+
+
+class ReadOnlyTensorWrapper(Tensor):
+    """A look at a tensor's memory that other libraries must not write to.
+
+    It can only be handed over, to consumers of DLPack 1.0 or newer: all else raises RuntimeError.
+
+    Args:
+        tensor: the tensor, which itself stays as it is.
+
+    Example:
+        >>> import numpy
+        >>> shared = torch.utils.dlpack.ReadOnlyTensorWrapper(torch.arange(3))
+        >>> numpy.from_dlpack(shared).flags.writeable
+        False
+    """
+
+    def __new__(cls, tensor: Tensor) -> ReadOnlyTensorWrapper:
+        return tensor.as_subclass(cls)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func in (Tensor.__dlpack__, Tensor.__dlpack_device__):
+            with _C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        raise RuntimeError(
+            f"{cls.__name__}: {getattr(func, '__name__', func)} is not possible. It only supports "
+            "DLPack export. Use the tensor that it was made of."
+        )
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = (1, 0), **options: Any) -> Any:
+        """Returns a DLPack capsule that says that the memory must not be written.
+
+        Args:
+            max_version: the newest version the consumer understands; before 1.0, read-only memory
+                cannot be described.
+            options: those of Tensor.__dlpack__.
+        """
+        return super().__dlpack__(
+            max_version=max_version or (1, 0), **{**options, "read_only": True}
+        )

@@ -74,6 +74,19 @@ def test_read_only_memory_stays_read_only() -> None:
     torch.from_dlpack(tensor, copy=True).add_(1)
 
 
+def test_memory_is_shared_for_reading_alone_on_request() -> None:
+    tensor = torch.arange(3)
+    shared = dlpack.ReadOnlyTensorWrapper(tensor)
+    for array in (np.from_dlpack(shared), np.from_dlpack(torch.from_dlpack(shared))):
+        assert np.shares_memory(array, tensor.numpy()) and not array.flags.writeable
+    with pytest.raises(BufferError, match="read-only memory"):
+        tensor.__dlpack__(read_only=True)
+    for refused in (lambda: shared + 1, lambda: shared.shape, lambda: repr(shared)):
+        with pytest.raises(RuntimeError, match="ReadOnlyTensorWrapper: .* only supports DLPack"):
+            refused()
+    tensor.add_(1)
+
+
 def test_copy_and_device_are_honored() -> None:
     array = np.arange(3.0)
     assert np.shares_memory(torch.from_dlpack(array, copy=False).numpy(), array)
