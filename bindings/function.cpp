@@ -135,11 +135,15 @@ class Application {
     for (TensorImpl* impl : dirty_) impl->storage->bump_version(lasting(node().op()));
     Ref result = PyTuple_Check(raw) ? tie_all(raw) : (output_count_ = 1, tie(raw, 0));
     check_dirty_returned();
-    if (is_recorded_) save();
+    if (is_recorded_) {
+      declare_dtypes();
+      save();
+    }
     Py_CLEAR(context_->to_save);
     Py_CLEAR(context_->dirty_tensors);
     Py_CLEAR(context_->non_differentiable);
     Py_CLEAR(context_->saved_for_forward);
+    Py_CLEAR(context_->output_grad_dtypes);
     return result.release();
   }
 
@@ -283,6 +287,37 @@ class Application {
       CHECK(std::ranges::count(returned_, impl),
             "Some elements marked as dirty during the forward method were not returned as output. "
             "The inputs that are modified inplace must all be outputs of the Function.");
+  }
+
+  // The dtypes in which backward wants the gradients of results.
+  void declare_dtypes() {
+    PyObject* dtypes = context_->output_grad_dtypes;
+    if (!dtypes || dtypes == Py_None) return;
+    CHECK(PyTuple_Check(dtypes), ErrorKind::kType, "output_grad_dtypes must be a tuple, not ",
+          Py_TYPE(dtypes)->tp_name);
+    CHECK(size_t(PyTuple_GET_SIZE(dtypes)) == output_count_,
+          "set_output_grad_dtype expected the number of declarations to match the number of "
+          "outputs: the Function returned ",
+          output_count_, " values but ", PyTuple_GET_SIZE(dtypes), " declarations were provided");
+    for (uint32_t slot = 0; slot < output_count_; ++slot)
+      declare_dtype(slot, PyTuple_GET_ITEM(dtypes, Py_ssize_t(slot)));
+  }
+  void declare_dtype(uint32_t slot, PyObject* declared) {
+    ResultInfo& info = node().results[slot];
+    info.any_dtype = declared == Py_None;
+    if (info.any_dtype) return;
+    CHECK(outputs_[slot], "set_output_grad_dtype: got a concrete dtype for output ", slot,
+          ", but that output is not a differentiable tensor (it is a non-tensor, was marked "
+          "non-differentiable, or has a non-differentiable dtype). Pass None for output ",
+          slot, " instead.");
+    DType dtype;
+    CHECK(read_dtype(declared, dtype), ErrorKind::kType,
+          "set_output_grad_dtype expects each declaration to be a torch.dtype or None, but got ",
+          Py_TYPE(declared)->tp_name);
+    CHECK(is_differentiable(dtype) && is_complex(dtype) == is_complex(info.dtype),
+          "set_output_grad_dtype: ", dtype_name(dtype), " cannot hold the gradient of output ",
+          slot, ", which is ", dtype_name(info.dtype), ".");
+    info.dtype = dtype;
   }
 
   void save() {

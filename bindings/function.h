@@ -26,6 +26,7 @@ struct PyFunction {
   PyObject* needs_input_grad;
   // What forward asked for; read and dropped by apply().
   PyObject *to_save, *dirty_tensors, *non_differentiable, *saved_for_forward;
+  PyObject* output_grad_dtypes;
 };
 
 inline PyFunction* function_of(PyObject* self) { return reinterpret_cast<PyFunction*>(self); }

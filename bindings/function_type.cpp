@@ -21,6 +21,7 @@ int function_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(context->dirty_tensors);
   Py_VISIT(context->non_differentiable);
   Py_VISIT(context->saved_for_forward);
+  Py_VISIT(context->output_grad_dtypes);
   return context->owns_node ? visit_hooks(context->base.node, visit, arg) : 0;
 }
 int function_clear(PyObject* self) {
@@ -31,6 +32,7 @@ int function_clear(PyObject* self) {
   Py_CLEAR(context->dirty_tensors);
   Py_CLEAR(context->non_differentiable);
   Py_CLEAR(context->saved_for_forward);
+  Py_CLEAR(context->output_grad_dtypes);
   return 0;
 }
 void function_dealloc(PyObject* self) {
@@ -128,6 +130,8 @@ PyGetSetDef function_attributes[] = {
     field<&PyFunction::non_differentiable>("non_differentiable",
                                            "What mark_non_differentiable got."),
     field<&PyFunction::saved_for_forward>("saved_for_forward", "What save_for_forward got."),
+    field<&PyFunction::output_grad_dtypes>("output_grad_dtypes",
+                                           "What set_output_grad_dtype got."),
     {"saved_tensors", saved_tensors, nullptr,
      "What save_for_backward kept, checked for writes in place since.", nullptr},
     {"materialize_grads", get_materialize_grads, set_materialize_grads,

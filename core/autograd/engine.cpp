@@ -115,10 +115,14 @@ void refuse_nan(const Node& node, const std::vector<Tensor>& input_grads) {
   }
 }
 
+Tensor in_dtype(const Tensor& grad, const ResultInfo& info) {
+  return grad.dtype() == info.dtype || info.any_dtype ? grad : needs::to_dtype(grad, info.dtype);
+}
+
 // Gradients of broadcast inputs are summed back to the input's shape, casts and moves undone.
 Tensor conform(Tensor grad, const ResultInfo& info) {
   if (!(grad.sizes() == info.sizes)) grad = needs::sum_to(grad, info.sizes);
-  if (grad.dtype() != info.dtype && !info.any_dtype) grad = needs::to_dtype(grad, info.dtype);
+  grad = in_dtype(grad, info);
   if (grad.device() != info.device) grad = needs::to_device(grad, info.device);
   return grad;
 }
@@ -383,7 +387,8 @@ Tensor root_gradient(TensorList roots, TensorList grads, size_t i) {
           "Mismatch in dtype: grad_output[",
           i, "] has a dtype of ", dtype_name(grads[i].dtype()), " and output[", i,
           "] has a dtype of ", dtype_name(root.dtype()), ".");
-    return grads[i].dtype() == root.dtype() ? grads[i] : needs::to_dtype(grads[i], root.dtype());
+    Edge edge = gradient_edge(root);
+    return edge.node ? in_dtype(grads[i], edge.node->results[edge.slot]) : grads[i];
   }
   CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs, and output[", i,
         "] has shape ", root.sizes(), ". Pass gradient=..., or reduce it with .sum().");

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, dtype
 from rushlight._grad_mode import no_grad
 from rushlight._signatures import signature
 
@@ -27,6 +27,8 @@ __all__ = [
 
 class FunctionCtx:
     """What a Function's methods get as ctx: it takes notes in forward for backward."""
+
+    output_grad_dtypes: tuple[dtype | None, ...] | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for backward, which finds them in ctx.saved_tensors.
@@ -109,6 +111,37 @@ class FunctionCtx:
             *args: the results, such as indices. Backward still gets zeros for them.
         """
         self.non_differentiable = args
+
+    def set_output_grad_dtype(self, *dtypes: dtype | None) -> None:
+        """Says in which dtypes backward gets the gradients of results. Call it once.
+
+        Args:
+            *dtypes: one for each value that forward returns; the dtype of the result is the
+                default. None leaves a gradient as it comes, and stands for what has none.
+
+        Example:
+            >>> class Rounded(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.set_output_grad_dtype(torch.float32)
+            ...         return x.to(torch.bfloat16)
+            ...     @staticmethod
+            ...     def backward(ctx, grad):
+            ...         print(grad.dtype)
+            ...         return grad
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> (Rounded.apply(x) * 2).backward()
+            torch.float32
+        """
+        if self.output_grad_dtypes is not None:
+            raise RuntimeError("set_output_grad_dtype can only be called once")
+        for declared in dtypes:
+            if not isinstance(declared, dtype | None):
+                raise RuntimeError(
+                    "set_output_grad_dtype expects each declaration to be a torch.dtype or None, "
+                    f"but got {type(declared).__name__}"
+                )
+        self.output_grad_dtypes = dtypes
 
     def set_materialize_grads(self, value: bool) -> None:
         """Says what backward gets for results that have no gradient.

@@ -1,4 +1,4 @@
-"""Tensor.grad_dtype: the dtype in which a leaf collects its gradient."""
+"""The dtypes of gradients that are chosen: Tensor.grad_dtype and ctx.set_output_grad_dtype."""
 
 from __future__ import annotations
 
@@ -83,3 +83,94 @@ def test_only_leaves_have_it() -> None:
         y.grad_dtype = torch.float32
     with pytest.raises(TypeError, match="must be a dtype or None, not int"):
         leaf().grad_dtype = 3
+
+
+def rounding(*dtypes: torch.dtype | None, in_setup: bool = False) -> type[torch.autograd.Function]:
+    """A Function with one result in half precision, or four, that keeps what backward gets."""
+
+    class Rounding(torch.autograd.Function):
+        got: tuple[torch.Tensor | None, ...] = ()
+
+        @staticmethod
+        def backward(ctx: object, *grads: torch.Tensor | None) -> torch.Tensor | None:
+            Rounding.got = grads
+            return None if grads[0] is None else grads[0].float()
+
+    def compute(x: torch.Tensor) -> object:
+        return x.half() if len(dtypes) == 1 else (x.half(), x.half(), "word", x > 0)
+
+    def setup_context(ctx: object, inputs: object, output: object) -> None:
+        ctx.set_output_grad_dtype(*dtypes)
+
+    def forward(ctx: object, x: torch.Tensor) -> object:
+        ctx.set_output_grad_dtype(*dtypes)
+        return compute(x)
+
+    Rounding.forward = staticmethod(compute if in_setup else forward)
+    if in_setup:
+        Rounding.setup_context = staticmethod(setup_context)
+    return Rounding
+
+
+FINE = 1 + 2**-12  # not in half precision
+
+
+@pytest.mark.parametrize("in_setup", [False, True])
+def test_backward_gets_gradients_in_the_dtype_that_it_declared(in_setup: bool) -> None:
+    for declared, given, got in (
+        (torch.float32, torch.float32, torch.float32),
+        (torch.float32, torch.float64, torch.float32),
+        (torch.float32, torch.float16, torch.float32),
+        (None, torch.float32, torch.float32),
+        (None, torch.float16, torch.float16),
+        (torch.float16, torch.float32, torch.float16),
+    ):
+        function = rounding(declared, in_setup=in_setup)
+        x = torch.ones(1, requires_grad=True)
+        y = function.apply(x)
+        (grad,) = torch.autograd.grad(y, x, torch.tensor([FINE], dtype=given))
+        assert function.got[0].dtype is got
+        assert grad.item() == (1 if torch.float16 in (given, got) else FINE)
+        y = function.apply(x)
+        y.retain_grad()
+        y.float().sum().backward()
+        assert y.grad.dtype is (torch.float32 if declared is None else declared)
+
+
+def test_each_result_has_its_own_dtype() -> None:
+    function = rounding(torch.float32, None, None, None)
+    x = torch.ones(1, requires_grad=True)
+    y, *_ = function.apply(x)
+    y.float().sum().backward()
+    assert [None if g is None else g.dtype for g in function.got[:3]] == [
+        torch.float32,
+        torch.float16,
+        None,
+    ]
+    with torch.no_grad():
+        function.apply(x)  # where nothing is recorded, it means nothing
+
+
+def test_declarations_that_do_not_fit_the_results_are_refused() -> None:
+    x = torch.ones(1, requires_grad=True)
+    f32 = torch.float32
+    for dtypes, message in (
+        ((None, None), "4 values but 2 declarations"),
+        ((f32, f32, f32, None), "output 2, but that output is not a differentiable tensor"),
+        ((f32, f32, None, f32), "output 3, but that output is not a differentiable tensor"),
+        ((torch.int32,), "int32 cannot hold the gradient"),
+        ((torch.complex64,), "complex64 cannot hold the gradient"),
+        (("float32",), "torch.dtype or None, but got str"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            rounding(*dtypes).apply(x)
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+            ctx.set_output_grad_dtype(None)
+            ctx.set_output_grad_dtype(None)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match="can only be called once"):
+        Twice.apply(x)
