@@ -57,6 +57,11 @@ class FakeGroup(ProcessGroup):
         """Fills all places of the root with the tensor of this rank."""
         return self.allgather(output_tensors, input_tensors) if output_tensors else _done()
 
+    def gather_single(self, output: Tensor, input: Tensor, opts: Any = 0) -> Work:
+        return self._allgather_base(output, input) if output.numel() else _done()
+
+    gather_into_tensor = gather_single
+
     @rl.no_grad()
     def scatter(
         self, output_tensors: list[Tensor], input_tensors: list[list[Tensor]], opts: Any = None

@@ -41,6 +41,8 @@ __all__ = [
     "all_to_all",
     "all_to_all_single",
     "gather",
+    "gather_into_tensor",
+    "gather_single",
     "reduce_scatter",
     "reduce_scatter_single",
     "reduce_scatter_tensor",
@@ -187,6 +189,73 @@ def gather(
         async_op,
         root=root,
     )
+
+
+def gather_single(
+    tensor: Tensor,
+    gather_tensor: Tensor | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fills one tensor of one rank with those of all, one behind the other.
+
+    Args:
+        tensor: what this rank brings.
+        gather_tensor: on rank dst, with as many times the elements of tensor as there are ranks,
+            either in shape (size * N, ...) or (size, N, ...); ignored elsewhere.
+        dst: the rank in the job that gets them; 0 by default.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+        group_dst: the rank in the group, instead of dst.
+
+    Returns:
+        The work if async_op, else None.
+
+    Raises:
+        ValueError: if there is no gather_tensor on rank dst, or no room in it.
+
+    Example:
+        >>> store = torch.distributed.HashStore()
+        >>> torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        >>> everyone = torch.empty(1, 2)
+        >>> torch.distributed.gather_single(torch.ones(2), everyone)
+        >>> everyone
+        tensor([[1., 1.]])
+        >>> torch.distributed.destroy_process_group()
+    """
+    ranks = member(group, "gather_single")
+    check_tensor(tensor, "tensor")
+    if ranks is None:
+        return None
+    size = ranks.size()
+    root = group_rank(ranks, 0 if dst is None and group_dst is None else dst, group_dst)
+    outputs: list[Tensor] = []
+    if ranks.rank() == root:
+        if gather_tensor is None:
+            raise ValueError("gather_tensor must be specified on the destination rank")
+        check_tensor(gather_tensor, "gather_tensor")
+        check_room("gather_single", gather_tensor, tensor, size, ("gather_tensor", "tensor"))
+        outputs = [gather_tensor]
+    if not isinstance(ranks, BuiltinGroup):
+        output = outputs[0] if outputs else tensor.new_empty(0)
+        opts = GatherOptions(rootRank=root)
+        return delegate(ranks, "gather_single", async_op, output, tensor, opts)
+    return collect(
+        ranks,
+        flat_collectives.gather,
+        outputs,
+        [tensor],
+        tensor.dtype,
+        tensor.numel(),
+        lambda outs, ins: (outs[0].view(size, -1).unbind() if outs else None, ins[0], root),
+        async_op,
+        root=root,
+    )
+
+
+gather_into_tensor = gather_single
 
 
 def scatter(

@@ -161,6 +161,12 @@ class GroupCalls:
         outputs = _list(output_tensors) or None
         return dist.gather(_tensor(input_tensors), outputs, None, self, True, _root(opts))
 
+    def gather_single(self: Any, output: Tensor, input: Tensor, opts: Any = 0) -> Any:
+        """Begins gather_single; what `output` is counts on the root only."""
+        return dist.gather_single(input, output, None, self, True, _root(opts))
+
+    gather_into_tensor = gather_single
+
     def scatter(self: Any, output_tensors: Any, input_tensors: Any, opts: Any = 0) -> Any:
         """Begins scatter; only the root has input_tensors."""
         inputs = _list(input_tensors) or None

@@ -30,6 +30,7 @@ __all__ = [
     "destroy_process_group",
     "get_backend",
     "get_backend_config",
+    "get_backend_impl",
     "get_global_rank",
     "get_group_rank",
     "get_node_local_rank",
@@ -42,6 +43,7 @@ __all__ = [
     "is_initialized",
     "is_torchelastic_launched",
     "new_group",
+    "set_timeout",
 ]
 
 
@@ -410,14 +412,49 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
     Raises:
         ValueError: if this process is not in the group.
     """
-    if group == GroupMember.NON_GROUP_MEMBER:
-        raise ValueError("Invalid process group specified")
-    return Backend((default_group() if group is None else group).name())
+    return Backend(_own(group).name())
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
     """Returns the backend of each type of device, like "cpu:gloo,cuda:nccl"."""
     return str((default_group() if group is None else group).backend)
+
+
+def get_backend_impl(
+    group: str | ProcessGroup | None = None, device: rl.device | None = None
+) -> ProcessGroup:
+    """Returns what does the work of a group: the group itself, or the object of your own class.
+
+    Args:
+        group: it or its name; the one of all ranks by default.
+        device: what it shall serve; any by default.
+
+    Raises:
+        ValueError: if this process is not in the group.
+        RuntimeError: if the group has no backend for the device.
+    """
+    found = _own(named(group) if isinstance(group, str) else group)
+    return found if device is None else found.get_backend(device)
+
+
+def set_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
+    """Sets how long this rank waits for another in what it begins from now on.
+
+    Args:
+        timeout: for how long.
+        group: in which group; that of all ranks by default.
+
+    Raises:
+        ValueError: if this process is not in the group.
+    """
+    _own(group).set_timeout(timeout)
+
+
+def _own(group: ProcessGroup | None) -> ProcessGroup:
+    """A group that this process is in; the one of all ranks for None."""
+    if group == GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("Invalid process group specified")
+    return default_group() if group is None else group
 
 
 def get_pg_count() -> int:

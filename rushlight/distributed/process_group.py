@@ -90,8 +90,8 @@ class ProcessGroup(GroupCalls):
     def _get_backend_name(self) -> str:
         return self.name()
 
-    def _get_backend(self, device: rl.device) -> ProcessGroup:
-        """The group itself, which does what is asked for on all devices that it has a backend for.
+    def get_backend(self, device: rl.device) -> ProcessGroup:
+        """Returns the group itself, which serves all devices that it has a backend for.
 
         Raises:
             RuntimeError: for another type of device.
@@ -99,6 +99,8 @@ class ProcessGroup(GroupCalls):
         if device.type not in self.backend.get_device_backend_map():
             raise RuntimeError(f"No backend type associated with device type {device.type}")
         return self
+
+    _get_backend = get_backend
 
     @property
     def timeout(self) -> timedelta:

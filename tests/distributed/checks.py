@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -122,6 +124,10 @@ def every_size(rank: int) -> None:
         dist.gather(mine, here, 0)
         for tensor, array in zip(here or (), arrays, strict=here is not None):
             same(tensor, array)
+
+        whole = torch.empty(size, count, dtype=mine.dtype) if rank == 0 else None
+        dist.gather_single(mine, whole)
+        same(mine if whole is None else whole, arrays[rank] if whole is None else np.stack(arrays))
 
         parts = [tensor_of(arrays[0]) + r for r in range(size)] if rank == 0 else None
         out = torch.empty_like(mine)
@@ -316,6 +322,32 @@ def objects(rank: int) -> None:
         assert dist.recv_object_list(pair, 0) == 0
         assert pair == [1, "two"]
     raised(ValueError, dist.all_gather_object, [None] * (size + 1), 1)
+    objects_without_code(rank)
+
+
+def objects_without_code(rank: int) -> None:
+    size = dist.get_world_size()
+    thing = {"rank": rank, "tensor": torch.full((2,), float(rank))}
+    safe: Any = {"weights_only": True}
+    everyone: list[Any] = [None] * size
+    dist.all_gather_object(everyone, thing, **safe)
+    here: list[Any] | None = [None] * size if rank == 1 else None
+    dist.gather_object(thing, here, 1, **safe)
+    for found in (everyone, here or everyone):
+        assert [(item["rank"], item["tensor"].tolist()) for item in found] == [
+            (r, [r, r]) for r in range(size)
+        ]
+    first: list[Any] = [thing]
+    dist.broadcast_object_list(first, 0, **safe)
+    mine: list[Any] = [None]
+    dist.scatter_object_list(mine, [{"rank": 0}] * size if rank == 0 else None, 0, **safe)
+    assert first[0]["rank"] == mine[0]["rank"] == 0
+    if rank == 0:
+        dist.send_object_list([1, "two"], 1, **safe)
+    elif rank == 1:
+        dist.recv_object_list(pair := [None, None], 0, **safe)
+        assert pair == [1, "two"]
+    raised(pickle.UnpicklingError, dist.all_gather_object, [None] * size, Point(rank), **safe)
 
 
 def groups(rank: int) -> None:
@@ -424,6 +456,16 @@ def methods(rank: int) -> None:
     assert group._get_backend(torch.device("cpu")).rank() == rank
     assert group._get_backend_name() == "gloo"
     raised(RuntimeError, group._get_backend, torch.device("meta"))
+    cpu = torch.device("cpu")
+    assert dist.get_backend_impl() is group is group.get_backend(cpu)
+    assert dist.get_backend_impl(group.group_name, cpu) is group
+    raised(RuntimeError, dist.get_backend_impl, group, torch.device("meta"))
+    raised(ValueError, dist.get_backend_impl, dist.GroupMember.NON_GROUP_MEMBER)
+    raised(ValueError, dist.set_timeout, timedelta(1), dist.GroupMember.NON_GROUP_MEMBER)
+    before = group.timeout
+    dist.set_timeout(timedelta(seconds=77))
+    assert group.timeout == timedelta(seconds=77)
+    dist.set_timeout(before, group)
     x = own()
     group.broadcast([x], dist.BroadcastOptions(rootRank=last)).wait()
     assert x.item() == size
@@ -445,6 +487,11 @@ def methods(rank: int) -> None:
     gathered = [empty()] if rank == last else []
     group.gather(gathered, [own()], dist.GatherOptions(rootRank=last)).wait()
     assert not gathered or [x.item() for x in gathered[0]] == everyone
+    whole = torch.empty(size)
+    group.gather_into_tensor(whole, own(), dist.GatherOptions(rootRank=last)).wait()
+    assert rank != last or whole.tolist() == everyone
+    raised(ValueError, dist.gather_single, own(), torch.empty(size + 1), rank)
+    raised(ValueError, dist.gather_single, own(), None, rank)
     x = torch.empty(1)
     parts = [[own() * (r + 1) for r in range(size)]] if rank == last else []
     group.scatter([x], parts, dist.ScatterOptions(rootRank=last)).wait()

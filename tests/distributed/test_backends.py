@@ -50,6 +50,7 @@ COLLECTIVES = [
     "allgather",
     "_allgather_base",
     "gather",
+    "gather_single",
     "scatter",
     "reduce_scatter",
     "_reduce_scatter_base",
@@ -101,6 +102,8 @@ def test_group_of_a_backend_does_the_collectives(group: Noting) -> None:
         (lambda: dist.all_gather_into_tensor(pair, x), ["_allgather_base", pair, x]),
         (lambda: dist.gather(x, [x, y]), ["gather", [[x, y]], [x]]),
         (lambda: dist.gather(x, None, 1), ["gather", [], [x]]),
+        (lambda: dist.gather_single(x, pair), ["gather_single", pair, x]),
+        (lambda: dist.gather_single(x, None, 1), ["gather_single", torch.empty(0), x]),
         (lambda: dist.scatter(x, [x, y]), ["scatter", [x], [[x, y]]]),
         (lambda: dist.reduce_scatter(x, [x, y]), ["reduce_scatter", [x], [[x, y]]]),
         (lambda: dist.reduce_scatter_tensor(x, pair), ["_reduce_scatter_base", x, pair]),
@@ -180,6 +183,9 @@ def test_fake_backend_plays_one_rank_of_many() -> None:
         dist.scatter(x, mine, 1)
         dist.gather(x, parts, 1)
         assert x.tolist() == [1.0, 1.0] and parts[3].tolist() == [1.0, 1.0]
+        dist.gather_single(x, whole.zero_(), 1)
+        dist.gather_single(x, None, 0)
+        assert whole.eq(1).all()
         everything: list[Any] = [None] * 4
         dist.all_gather_object(everything, "it")
         assert everything == ["it"] * 4
