@@ -297,6 +297,12 @@ def factories(mesh: Any) -> None:
     near(first.to_local(), first.redistribute(placements=places).full_tensor())
     made = tensors.full((2, 2), 7, dtype=torch.int64, device_mesh=mesh)
     assert made.tolist() == [[7, 7], [7, 7]] and made.dtype == torch.int64
+    for name, rest in (("linspace", ()), ("logspace", (2.0,))):
+        made = getattr(tensors, name)(
+            torch.tensor(1.0), -3, 7, *rest, device_mesh=mesh, placements=places, requires_grad=True
+        )
+        assert made.is_leaf and made.requires_grad and made.placements == tuple(places)
+        near(made.detach(), getattr(torch, name)(1, -3, 7, *rest))
     empty = tensors.empty(5, 3, device_mesh=mesh, placements=places)
     assert empty.shape == (5, 3) and empty.placements == tuple(places)
 

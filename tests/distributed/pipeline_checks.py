@@ -98,6 +98,8 @@ def every_schedule(rank: int) -> None:
                     assert out is None and losses == []
                 for i in mine:
                     same_gradients(parts[i], reference[i])
+            whole_batch_or_its_parts(schedule, count, 0 in mine, is_last)
+            mse(reference(x), y).backward()
             with torch.no_grad():
                 got = schedule.eval(*([x] if 0 in mine else []), losses=losses)
                 if is_last:
@@ -140,6 +142,23 @@ class Second(nn.Module):
     ) -> dict[str, torch.Tensor]:
         out = self.down(hidden.relu()) * ones[:, None]
         return {"y": out if scale is None else out * scale, "counts": counts + 0}
+
+
+def whole_batch_or_its_parts(schedule: Any, count: int, is_first: bool, is_last: bool) -> None:
+    """Microbatches that the program cut go the same way."""
+    x, y = batch(2 * count)
+    losses: list[torch.Tensor] = []
+    out = schedule.step(
+        arg_mbs=[(part,) for part in x.chunk(count)] if is_first else None,
+        kwarg_mbs=[{}] * count,
+        target_mbs=list(y.chunk(count)) if is_last else None,
+        losses=losses,
+    )
+    with torch.no_grad():
+        expected = schedule.eval(*([x] if is_first else []))
+    if is_last:
+        torch.testing.assert_close(out, expected)
+        torch.testing.assert_close(torch.stack(losses).mean(), mse(expected, y))
 
 
 def several_values(rank: int) -> None:
@@ -328,6 +347,15 @@ def refusals(rank: int) -> None:
         assert "Please call eval() instead" in raised(RuntimeError, schedule.step)
     assert "losses must be a list" in raised(TypeError, schedule.eval, losses=())
     assert "Expecting 4 arg_mbs but got 3" in raised(ValueError, schedule.eval, torch.ones(3, 4))
+    both = raised(ValueError, schedule.step, torch.ones(4, 4), arg_mbs=[()] * 4)
+    assert "there are microbatches, and args" in both
+    for kind, wrong_mbs, message in (
+        (TypeError, {"target_mbs": ()}, "target_mbs must be a list"),
+        (TypeError, {"arg_mbs": [1] * 4}, r"arg_mbs must be a list of tuples, but arg_mbs[0]"),
+        (TypeError, {"kwarg_mbs": [()] * 4}, "kwarg_mbs must be a list of dicts"),
+        (ValueError, {"target_mbs": [0]}, "Expecting 4 target_mbs but got 1"),
+    ):
+        assert message in raised(kind, schedule.step, **wrong_mbs)
     if rank:
         assert "no target" in raised(ValueError, schedule.step)
     alone = dist.new_subgroups(1)[0]

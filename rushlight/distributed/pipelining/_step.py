@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
@@ -92,11 +92,15 @@ class _PipelineSchedule(ABC):
         losses: list[Tensor] | None = None,
         return_outputs: bool = True,
         loss_kwargs: dict[str, Any] | None = None,
+        arg_mbs: list[tuple[Any, ...]] | None = None,
+        kwarg_mbs: list[dict[str, Any]] | None = None,
+        target_mbs: list[Any] | None = None,
         **kwargs: Any,
     ) -> Any:
         """Takes a batch through the network; with a loss_fn, its gradients into .grad, too.
 
-        All ranks of the pipeline call it.
+        All ranks of the pipeline call it. A batch is cut into microbatches, or comes in them:
+        arg_mbs, kwarg_mbs and target_mbs are lists with an entry for each.
 
         Args:
             args: of the first stage, for the whole batch; ignored by ranks without it.
@@ -104,6 +108,8 @@ class _PipelineSchedule(ABC):
             losses: gets the loss of each microbatch on the rank with the last stage.
             return_outputs: whether to keep the results.
             loss_kwargs: more arguments of loss_fn.
+            arg_mbs, kwarg_mbs, target_mbs: tuples instead of args, dicts instead of kwargs, and
+                targets instead of target.
             kwargs: of this rank's stages, for the whole batch.
 
         Returns:
@@ -112,7 +118,9 @@ class _PipelineSchedule(ABC):
 
         Raises:
             RuntimeError: where gradients are off, but there is a loss_fn; see eval.
-            ValueError: if microbatches differ in shape, or the batch has too few rows.
+            TypeError: if microbatches are no list, of tuples and of dicts.
+            ValueError: if microbatches differ in shape, or are too few, the batch has too few
+                rows, or there are both a batch and microbatches.
             DistError: if another rank ends or does not send in time.
         """
         if self._loss_fn is not None and not rl.is_grad_enabled():
@@ -120,9 +128,17 @@ class _PipelineSchedule(ABC):
                 "step() requires gradients to be enabled for backward computation; it should not "
                 "be used under torch.no_grad() context. Please call eval() instead."
             )
-        return self._run(
-            self._loss_fn is not None, args, kwargs, target, losses, return_outputs, loss_kwargs
-        )
+        given = arg_mbs, kwarg_mbs, target_mbs
+        if all(parts is None for parts in given):
+            parts = self._split(args, kwargs, target)
+        elif args or kwargs or target is not None:
+            raise ValueError(
+                "step: there are microbatches, and args, kwargs or target of a whole batch. Pass "
+                "all in arg_mbs, kwarg_mbs and target_mbs."
+            )
+        else:
+            parts = _Microbatches(*given).checked(self._n_microbatches)
+        return self._run(self._loss_fn is not None, parts, losses, return_outputs, loss_kwargs)
 
     def eval(
         self,
@@ -138,14 +154,13 @@ class _PipelineSchedule(ABC):
         See step for the arguments. It does not change the mode of the modules, nor turn gradients
         off.
         """
-        return self._run(False, args, kwargs, target, losses, return_outputs, loss_kwargs)
+        parts = self._split(args, kwargs, target)
+        return self._run(False, parts, losses, return_outputs, loss_kwargs)
 
     def _run(
         self,
         trains: bool,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        target: Any,
+        parts: _Microbatches,
         losses: list[Tensor] | None,
         return_outputs: bool,
         loss_kwargs: dict[str, Any] | None,
@@ -153,10 +168,9 @@ class _PipelineSchedule(ABC):
         if losses is not None and not isinstance(losses, list):
             raise TypeError(f"losses must be a list but got a {type(losses)}")
         last = self._stages.get(self._num_stages - 1)
-        if trains and last is not None and target is None:
+        if trains and last is not None and parts.targets is None:
             raise ValueError("step: there is a loss_fn, but no target. The last stage needs it.")
-        calls, targets = self._split(args, kwargs), self._targets(target)
-        step = _Step(self, trains, calls, targets, loss_kwargs or {}, return_outputs)
+        step = _Step(self, trains, parts, loss_kwargs or {}, return_outputs)
         self._messages.begin()
         for stage in self._stages.values():
             stage.begin_step(self._n_microbatches if trains else 0)
@@ -176,34 +190,52 @@ class _PipelineSchedule(ABC):
             return None
         return merge_chunks(step.in_order(step.outputs), self._output_merge_spec)
 
-    def _split(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[tuple[Any, ...]], list[dict[str, Any]]]:
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any) -> _Microbatches:
         count = self._n_microbatches
-        if not (args or kwargs):
-            return [()] * count, [{}] * count
-        return _checked(
-            split_args_kwargs_into_chunks(
-                args, kwargs, count, self._args_chunk_spec, self._kwargs_chunk_spec
-            ),
-            count,
-        )
-
-    def _targets(self, target: Any) -> list[Any] | None:
-        if target is None:
-            return None
-        count = self._n_microbatches
-        parts, _ = _checked(split_args_kwargs_into_chunks((target,), {}, count), count)
-        return [part for (part,) in parts]
+        calls = (None, None)
+        if args or kwargs:
+            specs = self._args_chunk_spec, self._kwargs_chunk_spec
+            calls = split_args_kwargs_into_chunks(args, kwargs, count, *specs)
+        targets = None
+        if target is not None:
+            parts, _ = split_args_kwargs_into_chunks((target,), {}, count)
+            targets = [part for (part,) in parts]
+        return _Microbatches(*calls, targets).checked(count)
 
 
-def _checked(split: tuple[list[Any], list[Any]], count: int) -> tuple[list[Any], list[Any]]:
-    if len(split[0]) != count:
-        raise ValueError(
-            f"Expecting {count} arg_mbs but got {len(split[0])}: the batch has too few rows for "
-            f"{count} microbatches."
-        )
-    return split
+class _Microbatches(NamedTuple):
+    """The arguments and targets of each microbatch; None where a rank needs none."""
+
+    args: list[tuple[Any, ...]] | None
+    kwargs: list[dict[str, Any]] | None
+    targets: list[Any] | None
+
+    def checked(self, count: int) -> _Microbatches:
+        """Returns them with empty arguments in place of None.
+
+        Raises:
+            TypeError: if they are no lists, of tuples and of dicts.
+            ValueError: if there are not as many as this.
+        """
+        for name, parts, kind in zip(
+            ("arg_mbs", "kwarg_mbs", "target_mbs"), self, (tuple, dict, object), strict=True
+        ):
+            if parts is None:
+                continue
+            if not isinstance(parts, list):
+                raise TypeError(f"{name} must be a list but got a {type(parts)}")
+            if len(parts) != count:
+                raise ValueError(
+                    f"Expecting {count} {name} but got {len(parts)}: the batch has too few rows, "
+                    f"or was not cut into {count} microbatches."
+                )
+            for i, part in enumerate(parts):
+                if not isinstance(part, kind):
+                    raise TypeError(
+                        f"{name} must be a list of {kind.__name__}s, but {name}[{i}] is a "
+                        f"{type(part)}"
+                    )
+        return _Microbatches(self.args or [()] * count, self.kwargs or [{}] * count, self.targets)
 
 
 class _Step:
@@ -213,16 +245,15 @@ class _Step:
         self,
         schedule: _PipelineSchedule,
         trains: bool,
-        calls: tuple[list[tuple[Any, ...]], list[dict[str, Any]]],
-        targets: list[Any] | None,
+        parts: _Microbatches,
         loss_kwargs: dict[str, Any],
         keeps_outputs: bool,
     ) -> None:
         self._schedule = schedule
         self._messages = schedule._messages
         self._trains = trains
-        self._args, self._kwargs = calls
-        self._targets, self._loss_kwargs = targets, loss_kwargs
+        self._args, self._kwargs, self._targets = parts
+        self._loss_kwargs = loss_kwargs
         self._keeps_outputs = keeps_outputs
         self.losses: dict[int, Tensor] = {}
         self.outputs: dict[int, Any] = {}

@@ -22,6 +22,8 @@ __all__ = [
     "distribute_tensor",
     "empty",
     "full",
+    "linspace",
+    "logspace",
     "ones",
     "rand",
     "randn",
@@ -157,8 +159,7 @@ def _made(
     placements: Sequence[Placement] | None,
 ) -> DTensor:
     """What the factory of that name makes of the part of each rank."""
-    if layout is not None and layout != rl.strided:
-        raise RuntimeError(f"{name}: layout must be torch.strided, not {layout}.")
+    _check_layout(name, layout)
     mesh = mesh_of(name, device_mesh)
     shape = rl.Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
     spec = DTensorSpec(mesh, normalized(name, placements, mesh, len(shape)), shape)
@@ -169,6 +170,11 @@ def _made(
         return distribute_tensor(whole.requires_grad_(requires_grad), mesh, spec.placements)
     local = factory(spec.local_shape(), *fill, dtype=dtype, device=mesh.device_type)
     return _leaf(local, spec, requires_grad)
+
+
+def _check_layout(name: str, layout: Any) -> None:
+    if layout is not None and layout != rl.strided:
+        raise RuntimeError(f"{name}: layout must be torch.strided, not {layout}.")
 
 
 def _leaf(local: Tensor, spec: DTensorSpec, requires_grad: bool) -> DTensor:
@@ -263,3 +269,75 @@ def randn(
 ) -> DTensor:
     """Returns a tensor on a mesh, of the standard normal distribution; see rand."""
     return _made("randn", size, (), dtype, layout, requires_grad, device_mesh, placements)
+
+
+def _spaced(
+    name: str,
+    ends: tuple[Any, Any],
+    rest: tuple[Any, ...],
+    dtype: rl.dtype | None,
+    layout: Any,
+    requires_grad: bool,
+    device_mesh: DeviceMesh | None,
+    placements: Sequence[Placement] | None,
+) -> DTensor:
+    """The part of each rank of what linspace or logspace gives."""
+    _check_layout(name, layout)
+    for end in ends:
+        if isinstance(end, Tensor) and end.dim():
+            raise RuntimeError(f"{name}: start and end must have no dims, but one has {end.dim()}.")
+    mesh = mesh_of(name, device_mesh)
+    start, end = (end.item() if isinstance(end, Tensor) else end for end in ends)
+    whole = getattr(rl, name)(start, end, *rest, dtype=dtype, device=mesh.device_type)
+    whole.requires_grad_(requires_grad)
+    return distribute_tensor(whole, mesh, placements, src_data_rank=None)
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: rl.dtype | None = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
+    """Returns numbers at even distances on a mesh; see ones.
+
+    Args:
+        start, end: the first and the last; numbers, or tensors without dims.
+        steps: how many numbers the whole has.
+        dtype, layout, requires_grad, device_mesh, placements: as in ones.
+    """
+    return _spaced(
+        *("linspace", (start, end), (steps,)),
+        *(dtype, layout, requires_grad, device_mesh, placements),
+    )
+
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: rl.dtype | None = None,
+    layout: Any = None,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
+    """Returns base**start to base**end on a mesh, at even distances of the exponents; see linspace.
+
+    Args:
+        start, end: the exponents.
+        steps: how many numbers the whole has.
+        base: what is raised to them.
+        dtype, layout, requires_grad, device_mesh, placements: as in ones.
+    """
+    return _spaced(
+        *("logspace", (start, end), (steps, base)),
+        *(dtype, layout, requires_grad, device_mesh, placements),
+    )
