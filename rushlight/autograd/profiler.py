@@ -29,6 +29,7 @@ class profile:
         acc_events: accepted.
         custom_trace_id_callback: accepted.
         post_processing_timeout_s: accepted.
+        activity_filters: accepted.
 
     Example:
         >>> x = torch.ones(3, requires_grad=True)
@@ -55,6 +56,7 @@ class profile:
         acc_events: bool = False,
         custom_trace_id_callback: Any = None,
         post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
     ) -> None:
         self.enabled = enabled
         self._recording = Recording(record_shapes, profile_memory, with_stack, with_flops)
@@ -82,7 +84,11 @@ class profile:
         return self.function_events.self_cpu_time_total
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
         """Returns the averages of events by name; see EventList.key_averages."""
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)

@@ -238,13 +238,19 @@ class EventList(list[FunctionEvent | FunctionEventAvg]):
         return total
 
     def key_averages(
-        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
         """Returns the averages of events that have the same name.
 
         Args:
             group_by_input_shapes: only those with equal shapes together.
             group_by_stack_n: only those from the same line together, unless 0.
+            group_by_overload_name, include_python_functions: accepted for PyTorch's sake: events
+                have names of ops and of ranges of the program only.
         """
         averages: dict[Any, FunctionEventAvg] = {}
         for event in self:

@@ -185,7 +185,7 @@ class profile:
     """Notes what runs on this thread, for tables and traces.
 
     Args:
-        activities: accepted; what the CPU does is noted.
+        activities: accepted, alone or as keys of dicts; what the CPU does is noted.
         schedule: from step to ProfilerAction, as schedule() makes it; everything between start and
             stop is noted unless given.
         on_trace_ready: called with the profiler whenever the events of a cycle are complete.
@@ -228,7 +228,10 @@ class profile:
         custom_trace_id_callback: Any = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        self.activities = set(activities) if activities else supported_activities()
+        # A dict names the events of an activity that are wanted.
+        each = [item if isinstance(item, dict) else (item,) for item in activities or ()]
+        self.activities = {activity for some in each for activity in some}
+        self.activities = self.activities or supported_activities()
         self.schedule = schedule or _default_schedule_fn
         self.on_trace_ready = on_trace_ready
         self.acc_events = acc_events
@@ -316,7 +319,11 @@ class profile:
         return self._events
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
         """Returns the averages of events by name; see EventList.key_averages and .table."""
         return self._events.key_averages(group_by_input_shape, group_by_stack_n)

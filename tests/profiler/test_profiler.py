@@ -109,9 +109,17 @@ def test_averages_add_up() -> None:
         prof.key_averages(group_by_input_shape=True)
     )
     assert sorted(e.count for e in by_shape) == [1, 2]
+    for more in ("group_by_overload_name", "include_python_functions"):
+        assert len(prof.key_averages(**{more: True})) == len(prof.key_averages())
     for event in (average, *multiplied):
         assert event.device_time == event.device_time_total == event.self_device_time_total == 0
         assert event.device_type == DeviceType.CPU and not event.is_async
+
+
+def test_activities_may_come_with_the_events_that_are_wanted() -> None:
+    cpu = torch.profiler.ProfilerActivity.CPU
+    assert profile(activities=[{cpu: ["cpu_op"]}]).activities == {cpu}
+    assert profile(activities=[]).activities == torch.profiler.supported_activities()
 
 
 def test_tables_are_sorted_and_cut() -> None:
