@@ -213,10 +213,10 @@ PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   });
 }
 
-PyMethodDef methods[] = {
-    {"_to_dlpack", to_dlpack, METH_VARARGS, "A DLPack capsule (tensor, versioned, copy, readonly)."},
-    {"_from_dlpack", from_dlpack, METH_O, "Takes over a DLPack capsule."},
-    {}};
+PyMethodDef methods[] = {{"_to_dlpack", to_dlpack, METH_VARARGS,
+                          "A DLPack capsule (tensor, versioned, copy, readonly)."},
+                         {"_from_dlpack", from_dlpack, METH_O, "Takes over a DLPack capsule."},
+                         {}};
 
 }  // namespace
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compat.libraries import IS_LATER
 
 import rushlight as torch
 
@@ -121,13 +122,14 @@ def of_margins() -> Iterator[Case]:
     yield from each("hinge_embedding_loss", X, SIGNS, margin=0.3)
     yield Case("hinge_embedding_loss", X, SIGNS * 0)
     yield from each("margin_ranking_loss", X, Y, SIGNS)
-    yield from each("margin_ranking_loss", X, X, SIGNS)
+    if IS_LATER:  # before PyTorch 2.14, losses at their bound had gradients
+        yield from each("margin_ranking_loss", X, X, SIGNS)
+        yield from each("cosine_embedding_loss", X * 0, Y, SIGNS[:, 0])
     yield from each("margin_ranking_loss", X, Y, SIGNS, margin=0.5)
     yield Case("margin_ranking_loss", X, Y, SIGNS[0])
     yield from each("cosine_embedding_loss", X, Y, SIGNS[:, 0])
     yield from each("cosine_embedding_loss", X, Y, SIGNS[:, 0], margin=0.5)
     yield from each("cosine_embedding_loss", X[0], Y[0], np.array(-1))
-    yield from each("cosine_embedding_loss", X * 0, Y, SIGNS[:, 0])
     yield Case("cosine_embedding_loss", X, Y, SIGNS[:, 0] * 0)
     yield Case("cosine_embedding_loss", X, Y, np.array(1))
     yield Case("cosine_embedding_loss", X, Y[:, :3], SIGNS[:, 0])

@@ -622,12 +622,33 @@ def test_ties_share_the_gradient() -> None:
     assert [g.tolist() for g in gradients] == [[0.5, 1, 0], [0.5, 0, 1]]
 
 
-def test_clamp_passes_gradients_at_its_bounds_but_hardtanh_does_not() -> None:
+def test_bounds_that_are_numbers_stop_gradients_where_elements_equal_them() -> None:
     x = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0], requires_grad=True)
-    (gradient,) = torch.autograd.grad(torch.clamp(x, -1, 1).sum(), x)
-    assert gradient.tolist() == [0, 1, 1, 1, 0]
-    (gradient,) = torch.autograd.grad(F.hardtanh(x).sum(), x)
-    assert gradient.tolist() == [0, 0, 1, 0, 0]
+    for bounded, expected in (
+        (x.clamp(-1, 1), [0, 0, 1, 0, 0]),
+        (F.hardtanh(x), [0, 0, 1, 0, 0]),
+        (x.clamp(min=-1), [0, 0, 1, 1, 1]),
+        (x.clamp_min(-1), [0, 0, 1, 1, 1]),
+        (x.clamp(max=1), [1, 1, 1, 0, 0]),
+        (x.clamp_max(1), [1, 1, 1, 0, 0]),
+    ):
+        (gradient,) = torch.autograd.grad(bounded.sum(), x)
+        assert gradient.tolist() == expected
+
+
+def test_bounds_that_are_tensors_share_gradients_where_elements_equal_them() -> None:
+    x = torch.tensor([0.0, 1.0, 2.0, 3.0], requires_grad=True)
+    low, high = (torch.full((4,), bound, requires_grad=True) for bound in (1.0, 2.0))
+    gradients = torch.autograd.grad(x.clamp(low, high).sum(), (x, low, high))
+    assert [g.tolist() for g in gradients] == [[0, 0.5, 0.5, 0], [1, 0.5, 0, 0], [0, 0, 0.5, 1]]
+    for bounded in (x.clamp(min=low), x.clamp_min(low)):
+        gradients = torch.autograd.grad(bounded.sum(), (x, low))
+        assert [g.tolist() for g in gradients] == [[0, 0.5, 1, 1], [1, 0.5, 0, 0]]
+    for bounded in (x.clamp(max=high), x.clamp_max(high)):
+        gradients = torch.autograd.grad(bounded.sum(), (x, high))
+        assert [g.tolist() for g in gradients] == [[1, 1, 0.5, 0], [0, 0, 0.5, 1]]
+    gradients = torch.autograd.grad(x.clamp(high, low).sum(), (x, low, high))
+    assert [g.tolist() for g in gradients] == [[0] * 4, [1] * 4, [0] * 4]
 
 
 ERRORS: list[tuple[Any, type[Exception], str]] = [

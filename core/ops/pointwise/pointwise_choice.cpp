@@ -64,8 +64,10 @@ OP(fmin, "(Tensor input, Tensor other) -> Tensor", {
   .grads   = grads(d<"input">(formula<fmin_grad_input>), d<"other">(formula<fmin_grad_other>)),
 })
 
-POINTWISE(clamp_min_grad_input, (T g, T input, T min), select(input >= min, g, S(0)))
-POINTWISE(clamp_min_grad_min, (T g, T input, T min), select(input < min, g, S(0)))
+// A bound that is a number decides where an element equals it, so the gradient is zero there; with
+// one that is a tensor it is shared, as by the larger and the smaller of two elements.
+POINTWISE(above_grad, (T g, T input, T min), select(input > min, g, S(0)))
+POINTWISE(below_grad, (T g, T input, T max), select(input < max, g, S(0)))
 OP(clamp_min, "(Tensor|Scalar input, Tensor|Scalar min) -> Tensor", {
   .doc     = "Raises elements below min to it.",
   .dtypes  = real,
@@ -74,12 +76,16 @@ OP(clamp_min, "(Tensor|Scalar input, Tensor|Scalar min) -> Tensor", {
     return pointwise_into<maximum_value>(into, input, min);
   },
   .saves   = saves<"input", "min">,
-  .grads   = grads(d<"input">(formula<clamp_min_grad_input>),
-                   d<"min">(formula<clamp_min_grad_min>)),
+  .grads   = grads(
+      d<"input">([](const Tensor& g, const Tensor& input, const Tensor& min) {
+        return min.impl()->wrapped_number ? evaluate<above_grad>(g, input, min)
+                                          : evaluate<larger_grad>(g, input, min);
+      }),
+      d<"min">([](const Tensor& g, const Tensor& input, const Tensor& min) {
+        return evaluate<larger_grad>(g, min, input);
+      })),
 })
 
-POINTWISE(clamp_max_grad_input, (T g, T input, T max), select(input <= max, g, S(0)))
-POINTWISE(clamp_max_grad_max, (T g, T input, T max), select(input > max, g, S(0)))
 OP(clamp_max, "(Tensor|Scalar input, Tensor|Scalar max) -> Tensor", {
   .doc     = "Lowers elements above max to it.",
   .dtypes  = real,
@@ -88,20 +94,34 @@ OP(clamp_max, "(Tensor|Scalar input, Tensor|Scalar max) -> Tensor", {
     return pointwise_into<minimum_value>(into, input, max);
   },
   .saves   = saves<"input", "max">,
-  .grads   = grads(d<"input">(formula<clamp_max_grad_input>),
-                   d<"max">(formula<clamp_max_grad_max>)),
+  .grads   = grads(
+      d<"input">([](const Tensor& g, const Tensor& input, const Tensor& max) {
+        return max.impl()->wrapped_number ? evaluate<below_grad>(g, input, max)
+                                          : evaluate<smaller_grad>(g, input, max);
+      }),
+      d<"max">([](const Tensor& g, const Tensor& input, const Tensor& max) {
+        return evaluate<smaller_grad>(g, max, input);
+      })),
 })
 
 // The bounds have a gradient where they decide; max decides where min is above it.
 POINTWISE(clamp_value, (R input, R min, R max), clamp(input, min, max))
+POINTWISE(between_grad, (T g, T input, T min, T max),
+          select((input > min) & (input < max), g, S(0)))
 POINTWISE(clamp_grad_input, (T g, T input, T min, T max),
-          select((input >= min) & (input <= max), g, S(0)))
+          select((input < min) | (input > max), S(0),
+                 select((min < max) & ((input == min) | (input == max)), g * S(0.5), g)))
 POINTWISE(clamp_grad_min, (T g, T input, T min, T max),
-          select((input < min) & (min < max), g, S(0)))
+          select((input == min) & (min < max), g * S(0.5),
+                 select((input < min) & (min <= max), g, S(0))))
 POINTWISE(clamp_grad_max, (T g, T input, T min, T max),
-          select((input > max) | (max < min), g, S(0)))
+          select((input == max) & (min < max), g * S(0.5),
+                 select((max < min) | ((input > max) & (min <= max)), g, S(0))))
 OP(clamp, "(Tensor input, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor", {
   .doc     = R"(Brings every element into [min, max]; each bound is a number, a tensor or absent.
+
+Where an element equals a bound, its gradient is zero if the bound is a number, and half of it goes
+to a bound that is a tensor.
 
 Example:
     >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), 0, 1)
@@ -118,17 +138,24 @@ Example:
   .saves   = saves<"input", "min", "max">,
   .grads   = grads(
       d<"input">([](const Tensor& g, const Tensor& input, const Tensor& min, const Tensor& max) {
-        if (!max.defined()) return evaluate<clamp_min_grad_input>(g, input, min);
-        if (!min.defined()) return evaluate<clamp_max_grad_input>(g, input, max);
-        return evaluate<clamp_grad_input>(g, input, min, max);
+        bool are_numbers = (!min.defined() || min.impl()->wrapped_number) &&
+                           (!max.defined() || max.impl()->wrapped_number);
+        if (!max.defined())
+          return are_numbers ? evaluate<above_grad>(g, input, min)
+                             : evaluate<larger_grad>(g, input, min);
+        if (!min.defined())
+          return are_numbers ? evaluate<below_grad>(g, input, max)
+                             : evaluate<smaller_grad>(g, input, max);
+        return are_numbers ? evaluate<between_grad>(g, input, min, max)
+                           : evaluate<clamp_grad_input>(g, input, min, max);
       }),
       d<"min">([](const Tensor& g, const Tensor& input, const Tensor& min, const Tensor& max) {
         return max.defined() ? evaluate<clamp_grad_min>(g, input, min, max)
-                             : evaluate<clamp_min_grad_min>(g, input, min);
+                             : evaluate<larger_grad>(g, min, input);
       }),
       d<"max">([](const Tensor& g, const Tensor& input, const Tensor& min, const Tensor& max) {
         return min.defined() ? evaluate<clamp_grad_max>(g, input, min, max)
-                             : evaluate<clamp_max_grad_max>(g, input, max);
+                             : evaluate<smaller_grad>(g, max, input);
       })),
 })
 

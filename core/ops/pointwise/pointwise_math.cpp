@@ -268,8 +268,10 @@ Example:
   .grads   = grads(d<"input">(formula<sigmoid_grad>)),
 })
 
+// For eps above a half, where low is above high, low counts first.
 POINTWISE(logit_value, (T input, S low, S high),
-          log(clamp(input, low, high) / (S(1) - clamp(input, low, high))))
+          select(input < low, log(low / (S(1) - low)),
+                 log(min(input, high) / (S(1) - min(input, high)))))
 POINTWISE(logit_grad, (T g, T input, S low, S high, S outside),
           select((input < low) | (input > high), outside, g / (input * (S(1) - input))))
 OP(logit, "(Tensor input, float? eps=None) -> Tensor", {

@@ -14,6 +14,8 @@ class _AlongDim(Module):
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
+        if dim is not None and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
+            raise TypeError(f"dim must be an int or None, got {type(dim)}")
         self.dim = dim
 
     def extra_repr(self) -> str:
