@@ -31,7 +31,7 @@ _NAMES = {
     "torchvision": "rushlight.vision",
     "functorch": "rushlight._functorch.package",
 }
-_VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0"}
+_VERSIONS = {"torch": "2.14.1", "torchvision": "0.29.1"}
 
 
 def _own_name(name: str) -> str | None:

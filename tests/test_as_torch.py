@@ -94,7 +94,7 @@ def test_libraries_that_ask_find_pytorch_installed(tmp_path: Path) -> None:
         print([d.name for d in importlib.metadata.distributions() if d.name == "torch"])
         """,
     )
-    assert done.stdout == "2.13.0 2.13.0+rushlight.0.1.0\nTrue\n['torch']\n", done.stderr
+    assert done.stdout == "2.14.1 2.14.1+rushlight.0.1.0\nTrue\n['torch']\n", done.stderr
 
 
 def test_functorch_is_part_of_it(tmp_path: Path) -> None:

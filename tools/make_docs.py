@@ -112,7 +112,7 @@ def coverage() -> str:
         GENERATED,
         "# Coverage of PyTorch's names",
         "",
-        "Measured against the public names of PyTorch 2.13. A name counts as present when the "
+        "Measured against the public names of PyTorch 2.14. A name counts as present when the "
         "module or class",
         "has it; that it does the same is what the tests are for.",
         "",

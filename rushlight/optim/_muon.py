@@ -14,7 +14,7 @@ from rushlight import Tensor
 from rushlight.optim._options import check_lr, run_closure
 from rushlight.optim.optimizer import Optimizer, ParamsT
 
-_ADJUSTMENTS = (None, "original", "match_rms_adamw")
+_ADJUSTMENTS = (None, "original", "match_rms_adamw", "spectral_unclamped")
 
 
 class Muon(Optimizer):
@@ -28,8 +28,9 @@ class Muon(Optimizer):
         p      = p - lr * ratio * orthogonal(update)
 
     orthogonal() is ns_steps of X = a * X + (b * M + c * M @ M) @ X with M = X @ X.T in bfloat16,
-    from the update divided by its norm. ratio is sqrt(max(1, A / B)) for "original", and
-    0.2 * sqrt(max(A, B)) for "match_rms_adamw", which lets it take AdamW's learning rate.
+    from the update divided by its norm. ratio is sqrt(max(1, A / B)) for "original",
+    sqrt(A / B) for "spectral_unclamped", and 0.2 * sqrt(max(A, B)) for "match_rms_adamw", which
+    lets it take AdamW's learning rate.
 
     Source: Jordan et al., Muon: an optimizer for hidden layers in neural networks (2024);
     match_rms_adamw: Liu et al., Muon is scalable for LLM training (2025).
@@ -44,7 +45,8 @@ class Muon(Optimizer):
         ns_coefficients: a, b and c.
         eps: least norm that an update is divided by.
         ns_steps: how many iterations make an update orthogonal.
-        adjust_lr_fn: "original", "match_rms_adamw", or None, which is the former.
+        adjust_lr_fn: "original", "match_rms_adamw", "spectral_unclamped", or None, which is the
+            first.
 
     Raises:
         ValueError: a parameter is not a matrix, or an option is out of range.
@@ -155,4 +157,5 @@ def _ratio(adjustment: str | None, rows: int, columns: int) -> float:
     """Returns the factor of the learning rate for a matrix of this shape."""
     if adjustment == "match_rms_adamw":
         return 0.2 * math.sqrt(max(rows, columns))
-    return math.sqrt(max(1, rows / max(1, columns)))
+    ratio = rows / max(1, columns)
+    return math.sqrt(ratio if adjustment == "spectral_unclamped" else max(1, ratio))

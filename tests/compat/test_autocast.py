@@ -17,6 +17,7 @@ COMPARED = [
     for name in SAMPLED
     if any(a.dtype == np.float64 for a in SAMPLES[name].all[0].arrays())
     and function_of(pytorch, ROWS[name]) is not None
+    and name != "linalg.polar"  # PyTorch's rounds what it computes in float32, ours does not
 ]
 
 # What ours give for float32 where PyTorch's differ. Networks and cells give the dtype that they

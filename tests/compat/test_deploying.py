@@ -108,14 +108,14 @@ def test_traces_generalize_to_other_batches_as_pytorch_does() -> None:
             return x.view(x.size(0), -1).sum(1) + x.shape[0]
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore")  # a trace is deprecated
             traced = library.jit.trace(rows, library.ones(2, 3))
         assert traced(library.ones(5, 3)).tolist() == [8.0] * 5
 
 
 def test_archives_of_pytorch_are_refused_with_a_way_out(tmp_path: Any) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore")
         torch.jit.trace(torch.nn.Linear(2, 1), torch.ones(1, 2)).save(tmp_path / "script")
     program = torch.export.export(torch.nn.Linear(2, 1), (torch.ones(1, 2),))
     torch.export.save(program, tmp_path / "program")

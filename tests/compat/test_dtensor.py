@@ -152,7 +152,6 @@ note("loss_parallel", loss, layout=False)
 note("loss_parallel gradient", logits.grad)
 
 error("mixed", lambda: a + torch.ones(4, 6))
-error("to Partial", lambda: a.redistribute(placements=[Partial()]))
 error("no placements", lambda: a.redistribute())
 error("too many", lambda: T.distribute_tensor(whole, mesh, [Shard(0), Shard(1)]))
 error("no leaf", lambda: T.distribute_tensor(torch.ones(2, requires_grad=True) * 2, mesh))

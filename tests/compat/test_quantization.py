@@ -57,7 +57,8 @@ def test_integers(dtype: str) -> None:
     same(
         lambda lib: lib.quantize_per_tensor(
             lib.tensor(x), 0.1, 7, getattr(lib, dtype)
-        ).int_repr().numpy()
+        ).int_repr().numpy(),
+        1 / 90,  # PyTorch 2.14 rounds a number to the other side: -93, not -92
     )  # fmt: skip
 
 

@@ -135,7 +135,7 @@ def test_plain_data_of_others_that_pytorch_wrote_is_read() -> None:
     np.random.RandomState().set_state(found["state"])
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.filterwarnings("ignore:Sparse CSR", "ignore:Validating sparse tensor")
 @pytest.mark.parametrize(("writer", "reader"), [(torch, pytorch), (pytorch, torch)])
 def test_attributes_sparse_and_meta_tensors_go_both_ways(writer, reader) -> None:
     x = writer.ones(2, requires_grad=True)

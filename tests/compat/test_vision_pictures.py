@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from compat.vision_values import OURS, PIL, THEIRS, Library
 
+# What torchvision says of all its decoders and encoders since 0.29.
+pytestmark = pytest.mark.filterwarnings("ignore:The image decoding and encoding:DeprecationWarning")
 RNG = np.random.default_rng(0)
 SLOPE = np.add.outer(np.arange(37) * 3, np.arange(41) * 2)[..., None]
 PIXELS = (SLOPE + RNG.integers(0, 30, (37, 41, 3))).astype(np.uint8)

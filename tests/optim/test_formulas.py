@@ -185,6 +185,8 @@ def test_decoupled_weight_decay_shrinks_the_parameter(name) -> None:
         ((8, 2), None, 2.0),
         ((2, 8), "original", 1.0),
         ((3, 16), "match_rms_adamw", 0.8),
+        ((4, 16), "spectral_unclamped", 0.5),
+        ((16, 4), "spectral_unclamped", 2),
     ],
 )
 def test_muon_steps_along_a_nearly_orthogonal_matrix(shape, adjust, ratio) -> None:

@@ -2,7 +2,7 @@
 
 A builder is a function such as resnet18(weights=..., progress=...). Its family's file says how the
 model is made; `builder` adds what all of them do with weights. The figures about the weights are
-data (weights.json, categories/), and so facts of what torchvision 0.28 publishes.
+data (weights.json, categories/), and so facts of what torchvision 0.29 publishes.
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ class Transform(Module):
 
     _transformed_types: tuple[type | Callable[[Any], bool], ...] = (rl.Tensor, is_pil_image)
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         """Refuse samples that the transform is not made for; by default none."""
 
