@@ -26,6 +26,7 @@ __all__ = [
     "assume_constant_result",
     "compile",
     "cudagraph_mark_step_begin",
+    "cudagraph_mark_warmup_incomplete",
     "disable",
     "get_default_backend",
     "is_compiling",
@@ -36,6 +37,7 @@ __all__ = [
     "list_backends",
     "load_cache_artifacts",
     "nested_compile_region",
+    "nonstrict_trace",
     "reset",
     "save_cache_artifacts",
     "set_default_backend",
@@ -70,6 +72,7 @@ def compile(
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
+    dynamic_shapes: Any = None,
 ) -> Any:
     """Returns a function or module that does the same faster, where it moves much memory.
 
@@ -90,8 +93,8 @@ def compile(
             arguments. The graph has the ops of the program without its control flow. Gradients are
             recorded when the graph runs, as ever. None stands for the default, which is "inductor".
         disable: return the model as it is.
-        dynamic, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted for
-            PyTorch's sake.
+        dynamic, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec,
+            dynamic_shapes: accepted for PyTorch's sake.
 
     Raises:
         TypeError: if model cannot be called.
@@ -277,7 +280,7 @@ def allow_in_graph(fn: T) -> T:
     return fn
 
 
-assume_constant_result = nested_compile_region = allow_in_graph
+assume_constant_result = nested_compile_region = nonstrict_trace = allow_in_graph
 
 
 def is_compiling() -> bool:
@@ -354,3 +357,7 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
 
 def cudagraph_mark_step_begin() -> None:
     """Tells where a step begins, which nothing needs."""
+
+
+def cudagraph_mark_warmup_incomplete() -> None:
+    """Asks for another run before a CUDA graph is recorded, which compile does not do."""

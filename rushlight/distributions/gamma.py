@@ -51,9 +51,7 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.concentration / self.rate.square()
 
-    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, sample_shape: Shape = EMPTY, *, generator: Generator | None = None
-    ) -> Tensor:
+    def sample(self, sample_shape: Shape = EMPTY, *, generator: Generator | None = None) -> Tensor:
         with rl.no_grad():
             return self.rsample(sample_shape, generator=generator)
 

@@ -6,6 +6,7 @@ import enum
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._tensor_override import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ReadOnlyTensorWrapper(Tensor):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if func in (Tensor.__dlpack__, Tensor.__dlpack_device__):
-            with _C.DisableTorchFunctionSubclass():
+            with DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         raise RuntimeError(
             f"{cls.__name__}: {getattr(func, '__name__', func)} is not possible. It only supports "

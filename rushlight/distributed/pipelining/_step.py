@@ -137,7 +137,7 @@ class _PipelineSchedule(ABC):
                 "all in arg_mbs, kwarg_mbs and target_mbs."
             )
         else:
-            parts = _Microbatches(*given).checked(self._n_microbatches)
+            parts = _Microbatches.of(self._n_microbatches, *given)
         return self._run(self._loss_fn is not None, parts, losses, return_outputs, loss_kwargs)
 
     def eval(
@@ -200,42 +200,47 @@ class _PipelineSchedule(ABC):
         if target is not None:
             parts, _ = split_args_kwargs_into_chunks((target,), {}, count)
             targets = [part for (part,) in parts]
-        return _Microbatches(*calls, targets).checked(count)
+        return _Microbatches.of(count, *calls, targets)
 
 
 class _Microbatches(NamedTuple):
-    """The arguments and targets of each microbatch; None where a rank needs none."""
+    """The arguments and targets of each microbatch; no targets where a rank needs none."""
 
-    args: list[tuple[Any, ...]] | None
-    kwargs: list[dict[str, Any]] | None
+    args: list[tuple[Any, ...]]
+    kwargs: list[dict[str, Any]]
     targets: list[Any] | None
 
-    def checked(self, count: int) -> _Microbatches:
-        """Returns them with empty arguments in place of None.
+    @classmethod
+    def of(cls, count: int, args: Any, kwargs: Any, targets: Any) -> _Microbatches:
+        """Returns so many of them, with empty arguments in place of None.
 
         Raises:
             TypeError: if they are no lists, of tuples and of dicts.
-            ValueError: if there are not as many as this.
+            ValueError: if there are more or fewer.
         """
-        for name, parts, kind in zip(
-            ("arg_mbs", "kwarg_mbs", "target_mbs"), self, (tuple, dict, object), strict=True
-        ):
-            if parts is None:
-                continue
-            if not isinstance(parts, list):
-                raise TypeError(f"{name} must be a list but got a {type(parts)}")
-            if len(parts) != count:
-                raise ValueError(
-                    f"Expecting {count} {name} but got {len(parts)}: the batch has too few rows, "
-                    f"or was not cut into {count} microbatches."
-                )
-            for i, part in enumerate(parts):
-                if not isinstance(part, kind):
-                    raise TypeError(
-                        f"{name} must be a list of {kind.__name__}s, but {name}[{i}] is a "
-                        f"{type(part)}"
-                    )
-        return _Microbatches(self.args or [()] * count, self.kwargs or [{}] * count, self.targets)
+        return cls(
+            _checked("arg_mbs", args, tuple, count) or [()] * count,
+            _checked("kwarg_mbs", kwargs, dict, count) or [{}] * count,
+            _checked("target_mbs", targets, object, count),
+        )
+
+
+def _checked(name: str, parts: Any, kind: type, count: int) -> list[Any] | None:
+    if parts is None:
+        return None
+    if not isinstance(parts, list):
+        raise TypeError(f"{name} must be a list but got a {type(parts)}")
+    if len(parts) != count:
+        raise ValueError(
+            f"Expecting {count} {name} but got {len(parts)}: the batch has too few rows, or was "
+            f"not cut into {count} microbatches."
+        )
+    for i, part in enumerate(parts):
+        if not isinstance(part, kind):
+            raise TypeError(
+                f"{name} must be a list of {kind.__name__}s, but {name}[{i}] is a {type(part)}"
+            )
+    return parts
 
 
 class _Step:
