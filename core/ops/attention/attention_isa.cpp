@@ -2,6 +2,7 @@
 // to a tile of scores between them.
 #include "core/ops/attention/attention_loops.h"
 #include "core/tensor/lanes.h"
+#include "core/tensor/row_lanes.h"
 #include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -114,47 +115,12 @@ void block(T* scores, int64_t ld, int64_t rows, int64_t width, const uint8_t* ma
 }
 
 template <class T>
-[[gnu::always_inline]] inline void fill(T* x, T value, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) x[j] = value;
-}
-
-template <class T>
 void scale(T* x, T factor, int64_t n) {
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) x[j] = x[j] * factor;
 }
 
-// What a row comes to in each of its lanes: element j belongs to lane j % kAttentionLanes, on every
-// instruction set, so that the digits are the same.
-template <class T>
-using RowLanes = T[kAttentionLanes];
-
-template <class T, class Element, class Merge>
-[[gnu::always_inline]] inline void fold_row(int64_t n, RowLanes<T>& lane, const Element& element,
-                                            const Merge& merge) {
-  for (int64_t j = 0; j < n; j += kAttentionLanes) {
-#pragma omp simd
-    for (int64_t l = 0; l < kAttentionLanes; ++l) lane[l] = merge(lane[l], element(j + l));
-  }
-}
-
-// Merges the lanes of several rows at once, by halves: lane r of the result is of row r.
-template <class T, class Merge>
-[[gnu::always_inline]] inline Vector<T> merge_lanes(RowLanes<T> (&rows)[kWidth<T>],
-                                                    const Merge& merge) {
-  Vector<T> a[kWidth<T>];
-  for (int r = 0; r < kWidth<T>; ++r) {
-    for (int half = kAttentionLanes / 2; half >= kWidth<T>; half /= 2)
-      for (int l = 0; l < half; ++l) rows[r][l] = merge(rows[r][l], rows[r][l + half]);
-    a[r] = load_vector(rows[r]);
-  }
-#pragma GCC unroll 4
-  for (int half = kWidth<T> / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-    for (int r = 0; r < half; ++r)
-      a[r] = merge(interleave<T, 0>(a[r], a[r + half]), interleave<T, 1>(a[r], a[r + half]));
-  return a[0];
-}
+static_assert(kAttentionLanes % kRowLanes == 0);
 
 // As many rows as vectors have lanes, or fewer.
 template <class T>
@@ -166,7 +132,7 @@ void exponentials_of_rows(T* scores, int64_t ld, int64_t rows, VisibleKeys keys,
   T top[kWidth<T>], old[kWidth<T>], shift[kWidth<T>], factor[kWidth<T>], sum[kWidth<T>];
   for (int64_t r = 0; r < kWidth<T>; ++r) {
     old[r] = r < rows ? largest[r] : -kInfinity<T>;
-    fill(lanes[r], -kInfinity<T>, kAttentionLanes);
+    fill(lanes[r], -kInfinity<T>, kRowLanes);
     if (r >= rows) continue;
     T* row = scores + r * ld;
     int64_t n = visible(keys, r), whole = padded(n);
@@ -185,7 +151,7 @@ void exponentials_of_rows(T* scores, int64_t ld, int64_t rows, VisibleKeys keys,
     T* row = scores + r * ld;
     const T below = shift[r];
     int64_t whole = padded(visible(keys, r));
-    fill(lanes[r], T(0), kAttentionLanes);
+    fill(lanes[r], T(0), kRowLanes);
     fold_row(
         whole, lanes[r], [=](int64_t j) { return row[j] = exp_nonpositive(row[j] - below); },
         [](T a, T b) { return a + b; });
