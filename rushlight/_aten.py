@@ -101,6 +101,21 @@ def native_layer_norm(
     return output, mean, (var + eps).rsqrt()
 
 
+def _fused_rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None
+) -> tuple[Tensor, Tensor]:
+    """rms_norm with what it multiplies by."""
+    step = rl.finfo(rl.float64 if input.dtype == rl.float64 else rl.float32).eps
+    eps = step if eps is None else eps
+    kernel, dims = _kernel("_rms_norm"), len(normalized_shape)
+    is_shape = list(input.shape[input.dim() - dims :]) == list(normalized_shape)
+    if is_shape and kernel.knows(input, dims, weight, eps):
+        return kernel(input, dims, weight, eps)
+    output = rl.nn.functional.rms_norm(input, normalized_shape, weight, eps)
+    over = list(range(input.dim() - dims, input.dim()))
+    return output, (input.square().mean(over, keepdim=True) + eps).rsqrt()
+
+
 def native_group_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -177,6 +192,7 @@ def _asked(name: str) -> Callable[..., Any]:
 
 # The operators that Python has other words for.
 _OTHERS: dict[str, Callable[..., Any]] = {
+    "_fused_rms_norm": _fused_rms_norm,
     "_local_scalar_dense": Tensor.item,
     "_log_softmax": _log_softmax,
     "_pin_memory": Tensor.pin_memory,

@@ -209,6 +209,10 @@ def _layer_norm(call: Call, input: Tensor, dims: int, weight: Any, bias: Any, ep
     return _aten("native_layer_norm", "default", input, shape, weight, bias, eps)
 
 
+def _rms_norm(call: Call, input: Tensor, dims: int, weight: Any, eps: float) -> Call:
+    return _aten("_fused_rms_norm", "default", input, list(input.shape[-dims:]), weight, eps)
+
+
 def _batch_norm(call: Call, *args: Any) -> Call:
     return _aten("native_batch_norm", "default", *args)
 
@@ -337,6 +341,7 @@ _RENAMED: dict[str, Callable[..., Call | None]] = {
     "_layer_norm": _layer_norm,
     "_matmul": _matmul,
     "_nll_loss": _nll_loss,
+    "_rms_norm": _rms_norm,
     "_roll": lambda call, *args: _aten("roll", "default", *args),
     "_slice": _slice,
     "_to": _to,

@@ -97,6 +97,14 @@ def test_layer_norm_with_wider_parameters() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(50, 10), (300, 64), (3, 1000), (2, 9000)])
+def test_rms_norm(shape: tuple[int, int], dtype: Any) -> None:
+    x, weight = 2 * random(*shape, dtype=dtype) + 3, random(shape[1], dtype=dtype, seed=1)
+    check(lambda x, w: F.rms_norm(x, shape[1:], w), x, weight)
+    check(lambda x: F.rms_norm(x, shape[1:]), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 6), (3, 6, 41), (2, 6, 9, 9)])
 def test_group_norm(shape: tuple[int, ...], dtype: Any) -> None:
     x = 2 * random(*shape, dtype=dtype) + 3

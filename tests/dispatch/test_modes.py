@@ -98,6 +98,7 @@ SEEN = {
     "aten._softmax.default": lambda: F.softmax(X, -1),
     "aten._log_softmax.default": lambda: F.log_softmax(X, -1),
     "aten.native_layer_norm.default": lambda: F.layer_norm(X, (3,)),
+    "aten._fused_rms_norm.default": lambda: F.rms_norm(X, (3,)),
     "aten.convolution.default": lambda: F.conv1d(X[None].detach(), CONV),
     "aten.embedding.default": lambda: F.embedding(ROWS, X),
     "aten.where.self": lambda: torch.where(X > 0, X, X),

@@ -116,6 +116,43 @@ def test_halves_are_normalized_in_float32_and_rounded_once(dtype, layout, shape)
             torch.testing.assert_close(result, exact.to(dtype), rtol=2.0**-7, atol=1e-6)
 
 
+@pytest.mark.parametrize("weight_dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("n", [5, 64, 3000])
+def test_rms_norm_of_halves_is_computed_in_float32(n, weight_dtype) -> None:
+    torch.manual_seed(0)
+    x, g = torch.randn(7, n).bfloat16(), torch.randn(7, n).bfloat16()
+    weight = torch.randn(n).to(weight_dtype)
+    results = []
+    for dtype in (torch.bfloat16, torch.float64):
+        exact = dtype is torch.float64
+        leaf = x.to(dtype, copy=True).requires_grad_()
+        scale = weight.to(dtype if exact else weight_dtype, copy=True).requires_grad_()
+        y = F.rms_norm(leaf, (n,), scale, eps=1e-6)
+        assert y.dtype is dtype
+        y.backward(g.to(dtype))
+        results.append([y.detach(), leaf.grad, scale.grad])
+    assert results[0][2].dtype is weight_dtype
+    for result, expected in zip(*results, strict=True):
+        torch.testing.assert_close(result.double(), expected, rtol=2.0**-7, atol=2e-2)
+
+
+@pytest.mark.parametrize("n", [5, 64, 3000])
+def test_rms_norm_can_be_differentiated_twice(n) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, n, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(n, dtype=torch.float64, requires_grad=True)
+
+    def by_hand(x, weight):
+        return x * (x.square().mean(-1, keepdim=True) + 1e-3).rsqrt() * weight
+
+    results = []
+    for function in (lambda x, w: F.rms_norm(x, (n,), w, eps=1e-3), by_hand):
+        first = torch.autograd.grad(function(x, weight).sin().sum(), (x, weight), create_graph=True)
+        results.append([*first, *torch.autograd.grad(first[0].square().sum(), (x, weight))])
+    for result, expected in zip(*results, strict=True):
+        torch.testing.assert_close(result, expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_rms_norm_does_not_overflow_in_half_precision(dtype) -> None:
     x = torch.full((4,), 3000.0, dtype=dtype)  # its square is above float16's largest number

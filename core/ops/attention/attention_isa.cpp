@@ -2,6 +2,7 @@
 // to a tile of scores between them.
 #include "core/ops/attention/attention_loops.h"
 #include "core/tensor/lanes.h"
+#include "core/tensor/row_lanes.h"
 #include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -114,35 +115,62 @@ void block(T* scores, int64_t ld, int64_t rows, int64_t width, const uint8_t* ma
 }
 
 template <class T>
-void zero(T* x, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) x[j] = T(0);
-}
-
-template <class T>
 void scale(T* x, T factor, int64_t n) {
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) x[j] = x[j] * factor;
 }
 
+static_assert(kAttentionLanes % kRowLanes == 0);
+
+// As many rows as vectors have lanes, or fewer.
+template <class T>
+void exponentials_of_rows(T* scores, int64_t ld, int64_t rows, VisibleKeys keys, T* largest,
+                          T* total, T* out, int64_t out_ld, int64_t columns) {
+  // NaN need not win here: it makes the sum NaN.
+  auto larger = [](auto a, auto b) { return a > b ? a : b; };
+  RowLanes<T> lanes[kWidth<T>];
+  T top[kWidth<T>], old[kWidth<T>], shift[kWidth<T>], factor[kWidth<T>], sum[kWidth<T>];
+  for (int64_t r = 0; r < kWidth<T>; ++r) {
+    old[r] = r < rows ? largest[r] : -kInfinity<T>;
+    fill(lanes[r], -kInfinity<T>, kRowLanes);
+    if (r >= rows) continue;
+    T* row = scores + r * ld;
+    int64_t n = visible(keys, r), whole = padded(n);
+    fill(row + n, -kInfinity<T>, whole - n);
+    fold_row(whole, lanes[r], [=](int64_t j) { return row[j]; }, larger);
+  }
+  store_vector(top, merge_lanes<T>(lanes, larger));
+#pragma omp simd
+  for (int r = 0; r < kWidth<T>; ++r) {
+    top[r] = larger(top[r], old[r]);
+    // Nothing seen so far has another score than -inf: any number keeps their exponentials 0.
+    shift[r] = top[r] == -kInfinity<T> ? T(0) : top[r];
+    factor[r] = exp_nonpositive(old[r] - shift[r]);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    T* row = scores + r * ld;
+    const T below = shift[r];
+    int64_t whole = padded(visible(keys, r));
+    fill(lanes[r], T(0), kRowLanes);
+    fold_row(
+        whole, lanes[r], [=](int64_t j) { return row[j] = exp_nonpositive(row[j] - below); },
+        [](T a, T b) { return a + b; });
+    fill(row + whole, T(0), keys.width - whole);
+  }
+  store_vector(sum, merge_lanes<T>(lanes, [](auto a, auto b) { return a + b; }));
+  for (int64_t r = 0; r < rows; ++r) {
+    total[r] = multiply_add(total[r], factor[r], sum[r]);
+    largest[r] = top[r];
+    if (factor[r] != T(1)) scale(out + r * out_ld, factor[r], columns);
+  }
+}
+
 template <class T>
 void exponentials(T* scores, int64_t ld, int64_t rows, VisibleKeys keys, T* largest, T* total,
                   T* out, int64_t out_ld, int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r, scores += ld, out += out_ld) {
-    T* row = scores;
-    int64_t n = visible(keys, r);
-    zero(row + n, keys.width - n);
-    if (n == 0) continue;
-    // NaN need not win here: it makes the sum NaN.
-    auto larger = [](T a, T b) { return a > b ? a : b; };
-    T top = larger(fold<T>(n, [=](int64_t j) { return row[j]; }, larger), largest[r]);
-    // Nothing seen so far has another score than -inf: any number keeps their exponentials 0.
-    const T shift = top == -kInfinity<T> ? T(0) : top;
-    T part = sum<T>(n, [=](int64_t j) { return row[j] = exp_nonpositive(row[j] - shift); });
-    const T factor = exp_nonpositive(largest[r] - shift);
-    total[r] = multiply_add(total[r], factor, part);
-    largest[r] = top;
-    if (factor != T(1)) scale(out, factor, columns);
-  }
+  for (int64_t r = 0; r < rows; r += kWidth<T>, keys.first += kWidth<T> * keys.step)
+    exponentials_of_rows(scores + r * ld, ld, rows - r < kWidth<T> ? rows - r : kWidth<T>, keys,
+                         largest + r, total + r, out + r * out_ld, out_ld, columns);
 }
 
 template <class T>
@@ -158,8 +186,8 @@ void score_grads(T* scores, T* grads, int64_t ld, int64_t rows, VisibleKeys keys
       scores[j] = probability;
       grads[j] = probability * (grads[j] - dot);
     }
-    zero(scores + n, keys.width - n);
-    zero(grads + n, keys.width - n);
+    fill(scores + n, T(0), keys.width - n);
+    fill(grads + n, T(0), keys.width - n);
   }
 }
 

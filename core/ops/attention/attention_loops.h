@@ -1,8 +1,8 @@
 // Declares the vectorized loops of attention, compiled once per instruction set.
 //
-// A tile is rows of T, `ld` elements apart. Tiles that multiply() and transpose() touch have room
-// for whole multiples of kAttentionLanes elements in each row, and those for transpose() also in
-// rows; what lies there beyond the tile is zero or never read.
+// A tile is rows of T, `ld` elements apart. Tiles that multiply(), transpose() and exponentials()
+// touch have room for whole multiples of kAttentionLanes elements in each row, and those for
+// transpose() also in rows; what lies there beyond the tile is zero or never read.
 #pragma once
 
 #include "core/tensor/loops.h"
@@ -10,6 +10,9 @@
 namespace rushlight {
 
 inline constexpr int64_t kAttentionLanes = 16;
+constexpr int64_t padded(int64_t n) {
+  return (n + kAttentionLanes - 1) / kAttentionLanes * kAttentionLanes;
+}
 
 // How many keys the rows of a tile of scores see: row r sees `first + r * step`, within [0, width].
 struct VisibleKeys {

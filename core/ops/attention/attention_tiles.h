@@ -30,10 +30,6 @@ const AttentionLoopsOf<T>& loops() {
   return active_of<T>(attention_loops_sets);
 }
 
-inline constexpr int64_t padded(int64_t n) {
-  return (n + kAttentionLanes - 1) / kAttentionLanes * kAttentionLanes;
-}
-
 // The features of a tensor, as elements of a tile's row: few enough that no tile's size overflows.
 inline int64_t padded_features(const Tensor& t) {
   CHECK(t.size(-1) <= std::numeric_limits<int32_t>::max(), "a tensor of shape ", t.sizes(),

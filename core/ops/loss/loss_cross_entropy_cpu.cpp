@@ -13,6 +13,7 @@ ISA_TABLES(CrossEntropyLoops, cross_entropy_loops)
 namespace {
 
 constexpr int64_t kGrain = 16384;  // logits that are worth a thread
+constexpr int64_t kRows = 16;      // that are read together, and again while they are in the cache
 
 template <class T>
 const CrossEntropyLoopsOf<T>& loops() {
@@ -53,18 +54,21 @@ void cross_entropy_cpu(const Tensor& input, const Tensor& target, const Tensor& 
     bool is_whole = how.reduction != LossReduction::none;
     std::vector<T> kept(is_whole ? size_t(rows.count) : 0);
     T* losses = is_whole ? kept.data() : output.data<T>();
-    parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const T* x = rows.x + r * rows.classes;
-        int64_t c = rows.target[r];
-        loop.normalize(x, rows.classes, &largest[r], &log_total[r]);
-        losses[r] = 0;
-        if (!is_class(c, rows.classes, how.ignore_index)) continue;
-        T own = rows.weight_of(c) * (log_total[r] - (x[c] - largest[r]));
-        losses[r] = own * rows.own_share;
-        if (how.smoothing > 0)
-          losses[r] += rows.other_share *
+    auto loss_of_row = [&](int64_t r) {
+      int64_t c = rows.target[r];
+      if (!is_class(c, rows.classes, how.ignore_index)) return T(0);
+      const T* x = rows.x + r * rows.classes;
+      T own = rows.weight_of(c) * (log_total[r] - (x[c] - largest[r])) * rows.own_share;
+      if (how.smoothing == 0) return own;
+      return own + rows.other_share *
                        loop.smoothed(x, rows.weight, rows.classes, largest[r], log_total[r]);
+    };
+    parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+      for (int64_t first = begin; first < end; first += kRows) {
+        int64_t last = std::min(first + kRows, end);
+        loop.normalize(rows.x + first * rows.classes, last - first, rows.classes, largest + first,
+                       log_total + first);
+        for (int64_t r = first; r < last; ++r) losses[r] = loss_of_row(r);
       }
     });
     double loss = 0, total = 0;

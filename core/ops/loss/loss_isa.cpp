@@ -1,17 +1,21 @@
-// Owns the inner loops of cross_entropy, one row of logits at a time.
+// Owns the inner loops of cross_entropy.
 #include "core/ops/loss/loss_loops.h"
+#include "core/ops/softmax/softmax_rows.h"
 #include "core/tensor/lanes.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 template <class T>
-void normalize(const T* x, int64_t n, T* largest, T* log_total) {
-  // NaN need not win here: it makes the sum NaN.
-  const T shift =
-      fold<T>(n, [=](int64_t i) { return x[i]; }, [](T a, T b) { return a > b ? a : b; });
-  *largest = shift;
-  *log_total = log(sum<T>(n, [=](int64_t i) { return exp_nonpositive(x[i] - shift); }));
+void normalize(const T* x, int64_t rows, int64_t n, T* largest, T* log_total) {
+  T shift[kRowsTogether], total[kRowsTogether];
+  for_each_group(rows, kRowsTogether, [&](int64_t first, int64_t count) {
+    log_totals(x + first * n, count, n, shift, total);
+    for (int64_t r = 0; r < count; ++r) {
+      largest[first + r] = shift[r];
+      log_total[first + r] = total[r];
+    }
+  });
 }
 
 template <class T>

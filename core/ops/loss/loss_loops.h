@@ -7,8 +7,8 @@ namespace rushlight {
 
 template <class T>
 struct CrossEntropyLoopsOf {
-  // The largest of n logits, and the logarithm of the sum of exp(logit - largest).
-  void (*normalize)(const T* x, int64_t n, T* largest, T* log_total);
+  // The largest of the n logits of each row, and the logarithm of the sum of exp(logit - largest).
+  void (*normalize)(const T* x, int64_t rows, int64_t n, T* largest, T* log_total);
   // The sum of weight * -log(softmax(x)); null weights are ones.
   T (*smoothed)(const T* x, const T* weight, int64_t n, T largest, T log_total);
   // scale * softmax(x) - share * weight.

@@ -1,4 +1,4 @@
-// Owns layer_norm on CUDA, and its gradient. Macros say which:
+// Owns layer_norm on CUDA, and its gradient; rms_norm, whose `mean` is null. Macros say which:
 //   INPUT           the dtype of input, output and their gradients
 //   WEIGHT          that of weight and bias, which may be null
 //   COMPUTE, CHUNK  see row.cuh
@@ -48,11 +48,12 @@ void normalize(const Row& row, const INPUT* input, const WEIGHT* weight, const W
     });
     return merged(own, row.team).first;
   };
-  Compute count = Compute(row.n), mean = sum([](Compute value) { return value; }) / count;
+  Compute count = Compute(row.n), mean = 0;
+  if (mean_out) mean = sum([](Compute value) { return value; }) / count;
   Compute squares = sum([=](Compute value) { return (value - mean) * (value - mean); });
   Compute rstd = 1 / sqrt(squares / count + Compute(eps));
   if (row.n > 0 && row.rank == 0) {
-    mean_out[row.index] = mean;
+    if (mean_out) mean_out[row.index] = mean;
     rstd_out[row.index] = rstd;
   }
   walk.for_each(kept, load, [&](int64_t chunk, const ChunkWords<INPUT>& loaded) {
@@ -74,10 +75,11 @@ extern "C" __global__ void __launch_bounds__(kRowThreads)
   else normalize<false>(row, input, weight, bias, eps, output, mean, rstd);
 }
 
-// grad_input = rstd (h - mean(h) - z mean(h z)) with h = grad weight and z = (input - mean) rstd.
+// grad_input = rstd (h - mean(h) - z mean(h z)) with h = grad weight and z = (input - mean) rstd,
+// where mean(h) is there for a mean that is the input's (centered).
 template <bool vectors>
 void differentiate(const Row& row, const INPUT* grad, const INPUT* input, const WEIGHT* weight,
-                   Compute mean, Compute rstd, INPUT* grad_input) {
+                   Compute mean, Compute rstd, bool centered, INPUT* grad_input) {
   struct Loaded {
     ChunkWords<INPUT> grad, input;
   };
@@ -107,7 +109,7 @@ void differentiate(const Row& row, const INPUT* grad, const INPUT* input, const 
       },
       [](int64_t) {});
   Sums all = merged(own, row.team);
-  Compute mean_h = all.first / Compute(row.n), mean_hz = all.second / Compute(row.n);
+  Compute mean_h = centered ? all.first / Compute(row.n) : 0, mean_hz = all.second / Compute(row.n);
   Chunk<INPUT> results;
   for_each([&](Compute h, Compute z,
                int e) { results.at[e] = convert<INPUT>(rstd * (h - mean_h - z * mean_hz)); },
@@ -121,11 +123,11 @@ extern "C" __global__ void __launch_bounds__(kRowThreads)
   Row row(rows, n, team);
   Compute m = 0, r = 0;
   if (row.n > 0) {
-    m = mean[row.index];
+    if (mean) m = mean[row.index];
     r = rstd[row.index];
   }
-  if (vectors) differentiate<true>(row, grad, input, weight, m, r, grad_input);
-  else differentiate<false>(row, grad, input, weight, m, r, grad_input);
+  if (vectors) differentiate<true>(row, grad, input, weight, m, r, mean != nullptr, grad_input);
+  else differentiate<false>(row, grad, input, weight, m, r, mean != nullptr, grad_input);
 }
 
 // The gradients of weight and bias: sums down the rows, in pieces and then over these.
@@ -137,7 +139,8 @@ extern "C" __global__ void __launch_bounds__(kDownThreads)
     for_own_rows(rows, rows_of_piece, [&](int64_t row) {
       int64_t at = row * n + own_column();
       Compute g = convert<Compute>(grad[at]);
-      own.first += g * ((convert<Compute>(input[at]) - mean[row]) * rstd[row]);
+      Compute distance = convert<Compute>(input[at]) - (mean ? mean[row] : Compute(0));
+      own.first += g * (distance * rstd[row]);
       own.second += g;
     });
   write_piece(own, pieces, n);

@@ -12,6 +12,31 @@ namespace rushlight {
 
 using namespace norm_cpu_detail;
 
+namespace {
+
+struct Statistics {
+  double mean, var;
+};
+
+// Without `centered` the mean is 0, and var is about that.
+template <class T>
+Statistics statistics_of(const T* x, int64_t n, bool centered) {
+  const auto& k = loops<T>();
+  if (n <= kNormRun) {
+    T center = centered ? k.sum(x, n) / T(n) : T(0);
+    return {center, double(k.squares(x, center, n)) / double(n)};
+  }
+  Moments moments;
+  double squares = 0;
+  for_each_run(0, n, [&](int64_t at, int64_t length) {
+    if (centered) moments.add_run(x + at, length);
+    else squares += double(k.squares(x + at, T(0), length));
+  });
+  return centered ? Statistics{moments.mean(), moments.var()} : Statistics{0, squares / double(n)};
+}
+
+}  // namespace
+
 void layer_norm_cpu(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias,
                     double eps, const Tensor& output, const Tensor& mean, const Tensor& rstd) {
   if (input.numel() == 0) return;
@@ -26,11 +51,9 @@ void layer_norm_cpu(const Tensor& input, int64_t n, const Tensor& weight, const 
         const T* x = from.read(first * n, rows * n);
         T* y = to.place(first * n, rows * n);
         for (int64_t r = 0; r < rows; ++r) {
-          Moments moments;
-          for_each_run(r * n, n,
-                       [&](int64_t at, int64_t length) { moments.add_run(x + at, length); });
-          T m = T(moments.mean()), scale = T(1 / std::sqrt(moments.var() + eps));
-          mean.data<T>()[first + r] = m;
+          auto [center, variance] = statistics_of(x + r * n, n, mean.defined());
+          T m = T(center), scale = T(1 / std::sqrt(variance + eps));
+          if (mean.defined()) mean.data<T>()[first + r] = m;
           rstd.data<T>()[first + r] = scale;
           k.layer(x + r * n, m, scale, w, b, y + r * n, n);
         }
@@ -52,7 +75,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(const Tensor& grad, c
   int64_t rows_of_block = ceil_div(rows, blocks);
   return by_type(compute_dtype(input.dtype()), [&]<class T>(Tag<T>) {
     const auto& k = loops<T>();
-    const T* w = data_or_null<T>(weight);
+    const T *w = data_or_null<T>(weight), *m = data_or_null<T>(mean);
     auto sums = [&](bool wanted) {
       return wanted ? zeros(Shape{blocks, n}, kStatistics<T>, input.device()) : Tensor();
     };
@@ -70,8 +93,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(const Tensor& grad, c
                              const T *from = g.read(at, length), *of = x.read(at, length);
                              T* out = y.place(at, length);
                              for (int64_t r = 0; r < count; ++r)
-                               k.layer_grad(from + r * n, of + r * n, mean.data<T>()[first + r],
-                                            rstd.data<T>()[first + r], w, out + r * n, gw, gb, n);
+                               k.layer_grad(from + r * n, of + r * n, m ? m[first + r] : T(0),
+                                            rstd.data<T>()[first + r], m != nullptr, w, out + r * n,
+                                            gw, gb, n);
                              y.store(at, out, length);
                            });
       }

@@ -1,4 +1,4 @@
-// Owns the launches of layer_norm on CUDA, see layer_norm.cu.
+// Owns the launches of layer_norm and rms_norm on CUDA, see layer_norm.cu.
 #include "core/device/cuda_memory.h"
 #include "core/ops/norm/norm.h"
 #include "core/ops/operands.h"
@@ -63,7 +63,7 @@ void layer_norm_cuda(const Tensor& input, int64_t n, const Tensor& weight, const
   bool vectors = n % chunk == 0 && starts_at_chunk(chunk, {&input, &output, &w, &b});
   cuda::kernels_of<LayerNormKernels>(variant).forward.launch(
       {teams.blocks}, {unsigned(teams.threads)}, 0, input.address(), address_or_null(w),
-      address_or_null(b), eps, output.address(), mean.address(), rstd.address(), rows, n,
+      address_or_null(b), eps, output.address(), address_or_null(mean), rstd.address(), rows, n,
       teams.team, vectors);
 }
 
@@ -88,16 +88,16 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cuda(const Tensor& grad, 
     RowTeams teams(rows, n, chunk);
     bool vectors = n % chunk == 0 && starts_at_chunk(chunk, {&grad, &input, &grad_input, &w});
     kernels.backward.launch({teams.blocks}, {unsigned(teams.threads)}, 0, grad.address(),
-                            input.address(), address_or_null(w), mean.address(), rstd.address(),
-                            grad_input.address(), rows, n, teams.team, vectors);
+                            input.address(), address_or_null(w), address_or_null(mean),
+                            rstd.address(), grad_input.address(), rows, n, teams.team, vectors);
   }
   if (want_weight || want_bias) {
     ColumnPieces split(rows, n);
     cuda::CudaBuffer pieces(size_t(2 * split.count * n) * dtype_size(variant.compute()),
                             device.index);
     kernels.sum_pieces.launch({split.blocks, unsigned(split.count)}, split.block(), 0,
-                              grad.address(), input.address(), mean.address(), rstd.address(),
-                              pieces.data(), rows, n, split.rows);
+                              grad.address(), input.address(), address_or_null(mean),
+                              rstd.address(), pieces.data(), rows, n, split.rows);
     kernels.merge_pieces.launch({split.blocks}, split.block(), 0, pieces.data(), split.count,
                                 address_or_null(grad_weight), address_or_null(grad_bias), n);
   }

@@ -86,6 +86,29 @@ Tensor through_statistics(const Tensor& h, const Tensor& z, const Tensor& rstd, 
   return rstd * (h - mean(h, dims, true) - z * mean(h * z, dims, true));
 }
 
+// How the kernels of layer_norm and rms_norm see an input that is normalized over its last dims.
+struct LastDims {
+  Shape last, first;  // the dims
+  Shape normalized;   // the sizes of the last ones
+  Shape statistics;   // the sizes of what there is one of per row
+  int64_t n = 1;      // elements of a row
+
+  LastDims(const Tensor& input, int64_t dims) : statistics(input.sizes()) {
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      if (d < input.dim() - dims) {
+        first.push_back(d);
+        continue;
+      }
+      last.push_back(d);
+      normalized.push_back(input.sizes()[size_t(d)]);
+      statistics[size_t(d)] = 1;
+      n *= normalized.back();
+    }
+  }
+  Tensor over_rows(const Tensor& t) const { return first.empty() ? t : sum(t, first); }
+  Tensor shaped(const Tensor& t) const { return t.defined() ? reshape(t, normalized) : t; }
+};
+
 void check_normalized_shape(const Tensor& input, ShapeRef shape) {
   CHECK(!shape.empty(), "Expected normalized_shape to be at least 1-dimensional, got an empty one");
   CHECK(input.dim() >= int64_t(shape.size()) &&
@@ -93,6 +116,31 @@ void check_normalized_shape(const Tensor& input, ShapeRef shape) {
         "Given normalized_shape=", ShapeText{shape}, ", expected input with shape [*, ",
         ShapeText{shape}, "], but got input of size ", input.sizes());
 }
+// layer_norm of rows, or rms_norm where `mean` is not defined.
+void normalize_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bias,
+                    double eps, const Tensor& output, const Tensor& mean, const Tensor& rstd) {
+  DType dtype = kernel_dtype(x);
+  if (x.device().is_cpu())
+    layer_norm_cpu(x, n, prepared(weight, dtype), prepared(bias, dtype), eps, output, mean, rstd);
+  else if (x.device().is_cuda()) layer_norm_cuda(x, n, weight, bias, eps, output, mean, rstd);
+}
+Normalized normalized_rows_backward(const Tensor& grad, const Tensor& input, const LastDims& over,
+                                    const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                                    bool want_weight, bool want_bias) {
+  DType dtype = kernel_dtype(input);
+  Tensor x = prepared(input, input.dtype()), g = prepared(grad, x.dtype());
+  if (x.device().is_meta()) {
+    Tensor parameter = empty(over.normalized, dtype, x.device());
+    return {x, parameter, parameter};
+  }
+  auto [grad_input, grad_weight, grad_bias] =
+      x.device().is_cuda()
+          ? layer_norm_backward_cuda(g, x, over.n, mean, rstd, weight, want_weight, want_bias)
+          : layer_norm_backward_cpu(g, x, over.n, mean, rstd, prepared(weight, dtype), want_weight,
+                                    want_bias);
+  return {grad_input, over.shaped(grad_weight), over.shaped(grad_bias)};
+}
+
 void check_parameter(const Tensor& t, ShapeRef shape, const char* name) {
   CHECK(!t.defined() || same_shape(t.sizes(), shape), "Expected ", name,
         " to be of same shape as normalized_shape, but got ", name, " of shape ",
@@ -253,18 +301,11 @@ OP(layer_norm_kernel,
     check_devices(input, weight, bias);
     DType dtype = kernel_dtype(input);
     Tensor x = prepared(input, input.dtype());
-    Shape stats = x.sizes();
-    int64_t n = 1;
-    for (size_t d = stats.size() - size_t(dims); d < stats.size(); ++d) {
-      n *= stats[d];
-      stats[d] = 1;
-    }
+    LastDims over(x, dims);
     Tensor output = empty(x.sizes(), x.dtype(), x.device());
-    Tensor mean = empty(stats, dtype, x.device()), rstd = empty(stats, dtype, x.device());
-    if (x.device().is_cpu())
-      layer_norm_cpu(x, n, prepared(weight, dtype), prepared(bias, dtype), eps, output, mean, rstd);
-    else if (x.device().is_cuda())
-      layer_norm_cuda(x, n, weight, bias, eps, output, mean, rstd);
+    Tensor mean = empty(over.statistics, dtype, x.device());
+    Tensor rstd = empty(over.statistics, dtype, x.device());
+    normalize_rows(x, over.n, weight, bias, eps, output, mean, rstd);
     return std::tuple(output, mean, rstd);
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
@@ -272,33 +313,16 @@ OP(layer_norm_kernel,
       [](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean,
          const Tensor& rstd, int64_t dims, double eps, GradMask<3> wants) {
         const Tensor& g = grads[0];
-        Shape last, first;
-        int64_t leading = input.dim() - dims;
-        for (int64_t d = 0; d < input.dim(); ++d) (d < leading ? first : last).push_back(d);
+        LastDims over(input, dims);
         if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
-          Tensor centered = input - rushlight::mean(input, last, true);
-          Tensor r = rsqrt(rushlight::mean(centered * centered, last, true) + eps);
+          Tensor centered = input - rushlight::mean(input, over.last, true);
+          Tensor r = rsqrt(rushlight::mean(centered * centered, over.last, true) + eps);
           Tensor z = centered * r;
           Tensor h = weight.defined() ? g * weight : g;
-          auto over_rows = [&](const Tensor& t) { return first.empty() ? t : sum(t, first); };
-          return std::tuple(through_statistics(h, z, r, last), over_rows(g * z), over_rows(g));
+          return std::tuple(through_statistics(h, z, r, over.last), over.over_rows(g * z),
+                            over.over_rows(g));
         }
-        int64_t n = 1;
-        for (int64_t d : last) n *= input.sizes()[size_t(d)];
-        Shape normalized(input.sizes().end() - dims, input.sizes().end());
-        Tensor x = prepared(input, input.dtype()), h = prepared(g, x.dtype());
-        if (x.device().is_meta()) {
-          Tensor parameter = empty(normalized, kernel_dtype(input), x.device());
-          return std::tuple(x, parameter, parameter);
-        }
-        auto [grad_input, grad_weight, grad_bias] =
-            x.device().is_cuda()
-                ? layer_norm_backward_cuda(h, x, n, mean, rstd, weight, wants[1], wants[2])
-                : layer_norm_backward_cpu(h, x, n, mean, rstd,
-                                          prepared(weight, kernel_dtype(input)), wants[1],
-                                          wants[2]);
-        auto shaped = [&](const Tensor& t) { return t.defined() ? reshape(t, normalized) : t; };
-        return std::tuple(grad_input, shaped(grad_weight), shaped(grad_bias));
+        return normalized_rows_backward(g, input, over, mean, rstd, weight, wants[1], wants[2]);
       })),
 })
 
@@ -477,23 +501,68 @@ value.)",
   },
 })
 
+OP(rms_norm_kernel,
+   "_rms_norm(Tensor input, int dims, Tensor? weight, float eps) -> (Tensor output, Tensor rstd)", {
+  .home    = "core",
+  .doc     = R"(rms_norm over the last dims, with the scales that its gradient needs.)",
+  .dtypes  = floating,
+  .node    = "fused_rms_norm",
+  .batch   = [](const Batch& batch, const Tensor& input, int64_t dims, const Tensor& weight,
+                double eps) {
+    using Results = std::tuple<Tensor, Tensor>;
+    if (!batch.has("weight")) return call<"rms_norm_kernel", Results>(input, dims, weight, eps);
+    Tensor samples = batch.full("input");
+    Results plain = call<"rms_norm_kernel", Results>(samples, dims, Tensor(), eps);
+    Tensor& out = std::get<0>(plain);
+    out = cast(out * Batch::padded(batch.full("weight"), samples.dim() - 1), out.dtype());
+    return plain;
+  },
+  .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, double eps) {
+    check_devices(input, weight, Tensor());
+    Tensor x = prepared(input, input.dtype());
+    LastDims over(x, dims);
+    Tensor output = empty(x.sizes(), x.dtype(), x.device());
+    Tensor rstd = empty(over.statistics, kernel_dtype(x), x.device());
+    normalize_rows(x, over.n, weight, Tensor(), eps, output, Tensor(), rstd);
+    return std::tuple(output, rstd);
+  },
+  .saves   = saves<"input", "weight", "rstd">,
+  .grads   = grads(d<"input", "weight">(
+      [](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& rstd,
+         int64_t dims, double eps, GradMask<2> wants) {
+        const Tensor& g = grads[0];
+        LastDims over(input, dims);
+        if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
+          Tensor x = cast(input, kernel_dtype(input));
+          Tensor r = rsqrt(mean(x * x, over.last, true) + eps), z = x * r;
+          Tensor h = weight.defined() ? g * weight : g;
+          return std::tuple(r * (h - z * mean(h * z, over.last, true)), over.over_rows(g * z));
+        }
+        auto [grad_input, grad_weight, none] = normalized_rows_backward(
+            g, input, over, Tensor(), rstd, weight, wants[1], false);
+        return std::tuple(grad_input, grad_weight);
+      })),
+})
+
 OP(rms_norm,
    "(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(Divides by the root mean square of the last dims: x / sqrt(mean(x^2) + eps) * w.
 
-From Zhang and Sennrich 2019. eps is the smallest step of the dtype when None.)",
+From Zhang and Sennrich 2019. eps is the smallest step of the dtype when None, of float32 for half
+types, which are computed in it. The result has the dtype of input.)",
   .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight,
                 std::optional<double> eps) {
     check_normalized_shape(input, shape);
     check_parameter(weight, shape, "weight");
-    Shape last;
-    for (int64_t d = input.dim() - int64_t(shape.size()); d < input.dim(); ++d) last.push_back(d);
-    Tensor x = is_half(input.dtype()) ? cast(input, DType::float32) : input;
-    double smallest = eps ? *eps : real_dtype(x.dtype()) == DType::float64 ? 0x1p-52 : 0x1p-23;
-    Tensor z = cast(x * rsqrt(mean(x * x, last, true) + smallest), input.dtype());
-    return weight.defined() ? z * weight : z;
+    double smallest = eps ? *eps : real_dtype(input.dtype()) == DType::float64 ? 0x1p-52 : 0x1p-23;
+    int64_t dims = int64_t(shape.size());
+    if (!is_complex(input.dtype()) && !(weight.defined() && is_complex(weight.dtype())))
+      return std::get<0>(call<"rms_norm_kernel", std::tuple<Tensor, Tensor>>(input, dims, weight,
+                                                                           smallest));
+    Tensor z = input * rsqrt(mean(input * input, LastDims(input, dims).last, true) + smallest);
+    return cast(weight.defined() ? z * weight : z, input.dtype());
   },
 })
 

@@ -49,7 +49,8 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(const Tensor& grad, 
                                                             const Tensor& mean, const Tensor& rstd,
                                                             const Tensor& weight, bool training);
 
-// Rows of n elements; writes output, mean and rstd (one per row).
+// Rows of n elements; writes output, mean and rstd (one per row). rms_norm has no mean: it is
+// undefined, and so is bias.
 void layer_norm_cpu(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias,
                     double eps, const Tensor& output, const Tensor& mean, const Tensor& rstd);
 void layer_norm_cuda(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias,

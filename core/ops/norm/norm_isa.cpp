@@ -177,10 +177,11 @@ void layer(const T* x, T mean, T rstd, const T* weight, const T* bias, T* y, int
   }
 }
 
-// grad_input = rstd (h - mean(h) - z mean(h z)) with h = g weight and z = (x - mean) rstd.
+// grad_input = rstd (h - mean(h) - z mean(h z)) with h = g weight and z = (x - mean) rstd, where
+// mean(h) is there for the mean of x.
 template <class T>
-void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad_input,
-                T* grad_weight, T* grad_bias, int64_t n) {
+void layer_grad(const T* g, const T* x, T mean, T rstd, bool centered, const T* weight,
+                T* grad_input, T* grad_weight, T* grad_bias, int64_t n) {
   T sum_h = 0, sum_hz = 0;
   if (weight && grad_weight && grad_bias) {  // as training does: in one pass, for its speed
 #pragma omp simd reduction(+ : sum_h, sum_hz)
@@ -206,7 +207,7 @@ void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad
       sum_hz += g[i] * ((x[i] - mean) * rstd);
     }
   }
-  T mean_h = sum_h / T(n), mean_hz = sum_hz / T(n);
+  T mean_h = centered ? sum_h / T(n) : T(0), mean_hz = sum_hz / T(n);
   if (weight) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)

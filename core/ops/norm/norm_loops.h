@@ -27,9 +27,10 @@ struct NormLoopsOf {
 
   // One row of layer_norm; weight and bias may be null.
   void (*layer)(const T* x, T mean, T rstd, const T* weight, const T* bias, T* y, int64_t n);
-  // Its gradient; adds to grad_weight and grad_bias unless they are null.
-  void (*layer_grad)(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad_input,
-                     T* grad_weight, T* grad_bias, int64_t n);
+  // Its gradient; adds to grad_weight and grad_bias unless they are null. Without `centered` the
+  // mean is a constant.
+  void (*layer_grad)(const T* g, const T* x, T mean, T rstd, bool centered, const T* weight,
+                     T* grad_input, T* grad_weight, T* grad_bias, int64_t n);
 };
 
 // What becomes of the elements of a plane, or of rows, as they lie in memory: halves are converted

@@ -1,54 +1,54 @@
 // Owns the inner loops of softmax and log_softmax. The result may be the input's own memory.
 #include "core/ops/softmax/softmax_loops.h"
+#include "core/ops/softmax/softmax_rows.h"
 #include "core/tensor/lanes.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-// NaN need not win here: it makes the sum NaN.
 template <class T>
-T larger(T a, T b) {
-  return a > b ? a : b;
+[[gnu::always_inline]] inline void scale_row(const T* from, T total, T* to, int64_t n) {
+  const T factor = T(1) / total;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor;
 }
 
 template <class T>
-T largest(const T* x, int64_t n) {
-  return fold<T>(n, [=](int64_t i) { return x[i]; }, [](T a, T b) { return larger(a, b); });
+void softmax_of_short_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  for_each_group(rows, kWidth<T>, [&](int64_t first, int64_t count) {
+    T largest[kWidth<T>], total[kWidth<T>];
+    T* out = y + first * n;
+    WholeRows<T> whole(x + first * n, count, n);
+    T* exponentials = whole.results(out);
+    sum_exponentials_of<true>(whole, count, largest, total, exponentials);
+    for (int64_t r = 0; r < count; ++r)
+      scale_row(exponentials + r * whole.width, total[r], out + r * n, n);
+  });
 }
 
 template <class T>
 void softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
+  if (n < kShortRow) return softmax_of_short_rows(x, y, rows, n);
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const T shift = largest(x, n);
-    const T total = sum<T>(n, [=](int64_t i) { return y[i] = exp_nonpositive(x[i] - shift); });
-    const T scale = T(1) / total;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = y[i] * scale;
+    const T shift = fold<T>(n, [=](int64_t i) { return x[i]; }, Larger());
+    scale_row(y, sum<T>(n, [=](int64_t i) { return y[i] = exp_nonpositive(x[i] - shift); }), y, n);
   }
 }
 
-// Short rows share the vectors of log; all lanes are always there, so that digits never depend on
-// how many rows there are.
 template <class T>
 void log_softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
-  constexpr int64_t kTogether = 16, kRun = 8192;
-  const int64_t most = n * kTogether <= kRun ? kTogether : 1;
-  for (int64_t r = 0; r < rows; r += most, x += most * n, y += most * n) {
-    const int64_t count = rows - r < most ? rows - r : most;
-    T shift[kTogether], total[kTogether];
-    for (T& value : total) value = T(1);  // whose log is cheap
-    for (int64_t k = 0; k < count; ++k) {
-      const T* row = x + k * n;
-      const T above = shift[k] = largest(row, n);
-      total[k] = sum<T>(n, [=](int64_t i) { return exp_nonpositive(row[i] - above); });
-    }
+  constexpr int64_t kRun = 8192;  // elements that stay in the L1 cache until they are read again
+  T shift[kRowsTogether], total[kRowsTogether];
+  for_each_group(rows, n * kRowsTogether <= kRun ? kRowsTogether : 1,
+                 [&](int64_t first, int64_t count) {
+                   const T* in = x + first * n;
+                   T* out = y + first * n;
+                   log_totals(in, count, n, shift, total);
+                   for (int64_t r = 0; r < count; ++r, in += n, out += n) {
 #pragma omp simd
-    for (int64_t k = 0; k < kTogether; ++k) total[k] = log(total[k]);
-    for (int64_t k = 0; k < count; ++k) {
-#pragma omp simd
-      for (int64_t i = k * n; i < (k + 1) * n; ++i) y[i] = (x[i] - shift[k]) - total[k];
-    }
-  }
+                     for (int64_t i = 0; i < n; ++i) out[i] = (in[i] - shift[r]) - total[r];
+                   }
+                 });
 }
 
 template <class T>
@@ -82,7 +82,7 @@ template <class F>
 template <class T>
 void largest_of_columns(const T* x, int64_t stride, int64_t rows, int64_t columns, T* out) {
   for (int64_t j = 0; j < columns; ++j) out[j] = x[j];
-  for_each(stride, rows, columns, [=](int64_t j, int64_t at) { out[j] = larger(out[j], x[at]); });
+  for_each(stride, rows, columns, [=](int64_t j, int64_t at) { out[j] = Larger()(out[j], x[at]); });
 }
 
 template <class T>
