@@ -82,7 +82,7 @@ RESULTS = [
     # The sum of a product and what is added lies as the first of them.
     "^(addmm|addbmm|baddbmm)$",
     # Elementwise here, so that they keep the order of the input.
-    r"^(angle|cross|isin|matrix_power|mvlgamma|renorm|nn\.functional\.(logsigmoid|rms_norm))$",
+    r"^(angle|cross|isin|matrix_power|mvlgamma|renorm|nn\.functional\.logsigmoid)$",
     # These have no channels_last_3d in PyTorch; nor has circular padding channels_last.
     r"^nn\.functional\.(adaptive_(avg|max)_pool3d\S*|avg_pool3d|lp_pool3d|conv(_transpose)?3d\S*|pad)$",
     # Complex numbers are convolved by their parts, which are row-major.
@@ -96,7 +96,7 @@ GRADIENTS = [
     *_FACTORS,
     # Products, also within factors and distances, are row-major.
     r"^(addmm|addbmm|cholesky|inner|matmul|matrix|mm$|cov$|corrcoef|orgqr|ormqr|pinverse|stft)",
-    r"^nn\.functional\.(linear|group_norm)$",
+    r"^nn\.functional\.(linear|group_norm|rms_norm)$",
     # Written into zeros, which are row-major.
     "^(index_put|index_reduce|masked_select|take|unsafe_)",
     # The formula of the gradient begins with operands that broadcast.
