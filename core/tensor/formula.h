@@ -149,30 +149,6 @@ inline double lgamma(double x) {
   int sign;  // lgamma itself would write it to a global variable
   return ::lgamma_r(x, &sign);
 }
-// Reflected to the right and moved up by eight like digamma, then Stirling's series (Abramowitz and
-// Stegun 6.1.17, 6.1.15, 6.1.41) in double, so that it keeps its digits near the zeros.
-inline float lgamma(float value) {
-  constexpr double kPi = 3.141592653589793, kHalfLogTwoPi = 0.9189385332046728;
-  double x = double(value);
-  bool reflects = x < 0.5;
-  double a = reflects ? 1 - x : x, product = a;
-  for (int k = 1; k < 8; ++k) product *= a + k;
-  bool moves = a < 8;
-  double z = moves ? a + 8 : a, y = 1 / (z * z);
-  double series =
-      (1.0 / 12 -
-       y * (1.0 / 360 -
-            y * (1.0 / 1260 -
-                 y * (1.0 / 1680 - y * (1.0 / 1188 - y * (691.0 / 360360 - y * (1.0 / 156))))))) /
-      z;
-  double moved = (z - 0.5) * log(z) - z + kHalfLogTwoPi + series;
-  double factor = moves ? product : 1, sine = abs(sin(kPi * (x - round(x))));
-  double taken = log(reflects ? kPi * factor / sine : factor);
-  double result = reflects ? taken - moved : moved - taken;
-  result = (x == 1) | (x == 2) ? 0 : result;
-  return x - x == 0 ? float(result) : float(x * x);
-}
-
 // A product that is rounded before it is added.
 template <class T>
 inline T rounded(T x) {
@@ -202,6 +178,39 @@ using Complex = std::complex<T>;
 #include "core/tensor/half_vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+
+// Near 0 the argument is moved to between 1.5 and 2.5, by the product of the numbers in between;
+// there lgamma is its distance from 2, where it is 0, times a polynomial (a Chebyshev
+// interpolation). Far from 0 it is Stirling's series, reflected for negative numbers (Abramowitz
+// and Stegun 6.1.15 to 6.1.17, 6.1.41). In double, which keeps its digits near the other zeros.
+inline float lgamma(float value) {
+  constexpr double kLogPi = 1.1447298858494002, kHalfLogTwoPi = 0.9189385332046728;
+  constexpr double kNear = 8.5;
+  constexpr int kMostSteps = 10;
+  double x = double(value), nearest = round(x), distance = x - nearest;
+  bool is_near = abs(x) <= kNear, is_below = nearest < 2, reflects = x < 0;
+  double first = is_below ? x : distance + 2, steps = abs(nearest - 2), product = 1;
+  for (int k = 0; k < kMostSteps; ++k) product *= k < steps ? first + k : 1;
+  double a = reflects ? 1 - x : x, logarithm = log(is_near ? abs(product) : a);
+  double near =
+      distance * polynomial(distance, -1.1296499102214296e-05, 2.4487052975853987e-05,
+                            -4.4324684533065815e-05, 9.816870450896373e-05, -0.00022324653987287443,
+                            0.0005098661348137004, -0.0011927471573807307, 0.0028904958630843014,
+                            -0.007385551240791602, 0.020580808882117916, -0.06735230105130044,
+                            0.32246703342004873, 0.42278433509846713) +
+      (is_below ? -logarithm : logarithm);
+  double inverse = 1 / a;
+  double far = (a - 0.5) * logarithm - a + kHalfLogTwoPi +
+               inverse * polynomial(inverse * inverse, 1.0 / 1260, -1.0 / 360, 1.0 / 12);
+  // sin(pi |distance|)
+  double sine =
+      abs(distance) * polynomial(distance * distance, 0.0004474920849077101, -0.007364005472115722,
+                                 0.08214479467064854, -0.5992644339357286, 2.550164035906745,
+                                 -5.167712779987959, 3.141592653589635);
+  double reflected = kLogPi - double(log(float(sine))) - far;
+  double result = is_near ? near : reflects ? reflected : far;
+  return x - x == 0 ? float(result) : float(x * x);
+}
 
 namespace detail {
 

@@ -183,7 +183,7 @@ OP(nll_loss_backward,
     check_class_sizes(Shape(sizes), target, weight);
     DType dtype = compute_dtype(grad.dtype());
     Device device = grad.device();
-    Tensor grad_input = empty(sizes, grad.dtype(), device);
+    Tensor grad_input = zeros(sizes, grad.dtype(), device);
     if (!device.is_meta()) {
       auto run = device.is_cuda() ? nll_loss_backward_cuda : nll_loss_backward_cpu;
       run(to_contiguous(grad), prepared(target, DType::int64), prepared(weight, dtype),

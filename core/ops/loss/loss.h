@@ -56,6 +56,7 @@ void label_margins_cpu(const Tensor& input, const Tensor& targets, const Tensor&
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
                   int64_t ignore_index, LossReduction reduction, const Tensor& output,
                   const Tensor& total_weight);
+// Writes the gradient at each target into zeros.
 void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tensor& weight,
                            const Tensor& total_weight, NllShape shape, int64_t ignore_index,
                            LossReduction reduction, const Tensor& grad_input);

@@ -1,6 +1,5 @@
 // Owns the loops of nll_loss, where one element is picked per position, so that there is nothing to
 // vectorize, and of multilabel_margin_loss.
-#include <cstring>
 #include <vector>
 
 #include "core/base/ceil_div.h"
@@ -115,7 +114,6 @@ void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tenso
                            LossReduction reduction, const Tensor& grad_input) {
   by_element(grad_input.dtype(), [&]<class E, class T>(Tag<E>, Tag<T>) {
     E* out = grad_input.data<E>();
-    std::memset(out, 0, size_t(grad_input.numel()) * sizeof(E));
     const E* g = grad.data<E>();
     const T* w = weight.defined() ? weight.data<T>() : nullptr;
     const int64_t* classes = target.data<int64_t>();

@@ -62,8 +62,6 @@ void nll_loss_backward_cuda(const Tensor& grad, const Tensor& target, const Tens
                             const Tensor& total_weight, NllShape shape, int64_t ignore_index,
                             LossReduction reduction, const Tensor& grad_input) {
   cuda::DeviceGuard guard(grad.device().index);
-  cuda::fill_bytes(grad_input.address(), grad_input.device(), 0,
-                   size_t(grad_input.numel()) * grad_input.itemsize());
   int64_t positions = shape.batch * shape.inner;
   const void* divisor = reduction == LossReduction::mean ? total_weight.address() : nullptr;
   bool is_single = reduction != LossReduction::none;
