@@ -74,6 +74,8 @@ _FACTORS = [
     "quantile$",
     # Views of what was computed with its dims in another order; copies in PyTorch, or the reverse.
     r"^(affine_grid_generator|conv_tbc|unravel_index|nn\.functional\.scaled_dot_product_attention)$",
+    # Made of elementwise ops in PyTorch, which keep the order of the input.
+    r"^nn\.functional\.rms_norm$",
     # Parts of complex numbers are put side by side row by row.
     "^(complex|polar)$",
 ]
@@ -96,7 +98,7 @@ GRADIENTS = [
     *_FACTORS,
     # Products, also within factors and distances, are row-major.
     r"^(addmm|addbmm|cholesky|inner|matmul|matrix|mm$|cov$|corrcoef|orgqr|ormqr|pinverse|stft)",
-    r"^nn\.functional\.(linear|group_norm|rms_norm)$",
+    r"^nn\.functional\.(linear|group_norm)$",
     # Written into zeros, which are row-major.
     "^(index_put|index_reduce|masked_select|take|unsafe_)",
     # The formula of the gradient begins with operands that broadcast.
