@@ -19,6 +19,14 @@ template <class T>
   for (int64_t j = 0; j < n; ++j) x[j] = value;
 }
 
+// NaN need not win where exponentials are summed next: it makes their sum NaN.
+struct Larger {
+  template <class T>
+  [[gnu::always_inline]] T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
 // Merges element(0), ..., element(n - 1) into the lanes, n being a multiple of kRowLanes.
 template <class T, class Element, class Merge>
 [[gnu::always_inline]] inline void fold_row(int64_t n, RowLanes<T>& lane, const Element& element,

@@ -55,7 +55,9 @@ def steps(lib: Any, layer: Any, call: Any, x: np.ndarray, is_qat: bool = False) 
     return modules, keys, exact.detach().numpy(), small(lib.tensor(x)).detach().numpy(), small
 
 
-def compare(make: Any, call: Any, x: np.ndarray, is_qat: bool = False) -> None:
+def compare(
+    make: Any, call: Any, x: np.ndarray, is_qat: bool = False, equal_scales: bool = False
+) -> None:
     ours, theirs = (steps(lib, make(lib), call, x, is_qat) for lib in LIBRARIES)
     packed = ("LinearPackedParams", "Identity")
     for a, b in zip(ours[:2], theirs[:2], strict=True):
@@ -63,9 +65,9 @@ def compare(make: Any, call: Any, x: np.ndarray, is_qat: bool = False) -> None:
     np.testing.assert_allclose(ours[2], theirs[2], atol=0.02 if is_qat else 1e-5)
     step = np.abs(theirs[3]).max() / 50
     assert np.abs(ours[3] - theirs[3]).max() <= 3 * step
-    # Means over two heads lie halfway between steps, where the last bit of a scale decides.
-    assert (np.abs(ours[3] - theirs[3]) > step / 10).mean() < 0.2
     ours[4].load_state_dict({k: of_pytorch(v) for k, v in theirs[4].state_dict().items()})
+    got = ours[4](torch.tensor(x)).detach().numpy() if equal_scales else ours[3]
+    assert (np.abs(got - theirs[3]) > step / 10).mean() < 0.1
 
 
 @pytest.mark.parametrize("is_qat", [False, True])
@@ -114,7 +116,8 @@ def test_attention(options: dict[str, Any]) -> None:
 
     x = values(4, 3, 8)
     compare(make, lambda layer, x: layer(x, x, x)[0], x)
-    compare(make, lambda layer, x: layer(x, x, x)[1], x)
+    # Means over two heads lie halfway between steps, where the last bit of a scale decides.
+    compare(make, lambda layer, x: layer(x, x, x)[1], x, equal_scales=True)
 
 
 def test_added_keys_and_values_each_have_a_form() -> None:

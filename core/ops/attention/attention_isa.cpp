@@ -126,8 +126,7 @@ static_assert(kAttentionLanes % kRowLanes == 0);
 template <class T>
 void exponentials_of_rows(T* scores, int64_t ld, int64_t rows, VisibleKeys keys, T* largest,
                           T* total, T* out, int64_t out_ld, int64_t columns) {
-  // NaN need not win here: it makes the sum NaN.
-  auto larger = [](auto a, auto b) { return a > b ? a : b; };
+  auto add = [](auto a, auto b) { return a + b; };
   RowLanes<T> lanes[kWidth<T>];
   T top[kWidth<T>], old[kWidth<T>], shift[kWidth<T>], factor[kWidth<T>], sum[kWidth<T>];
   for (int64_t r = 0; r < kWidth<T>; ++r) {
@@ -137,12 +136,12 @@ void exponentials_of_rows(T* scores, int64_t ld, int64_t rows, VisibleKeys keys,
     T* row = scores + r * ld;
     int64_t n = visible(keys, r), whole = padded(n);
     fill(row + n, -kInfinity<T>, whole - n);
-    fold_row(whole, lanes[r], [=](int64_t j) { return row[j]; }, larger);
+    fold_row(whole, lanes[r], [=](int64_t j) { return row[j]; }, Larger());
   }
-  store_vector(top, merge_lanes<T>(lanes, larger));
+  store_vector(top, merge_lanes<T>(lanes, Larger()));
 #pragma omp simd
   for (int r = 0; r < kWidth<T>; ++r) {
-    top[r] = larger(top[r], old[r]);
+    top[r] = Larger()(top[r], old[r]);
     // Nothing seen so far has another score than -inf: any number keeps their exponentials 0.
     shift[r] = top[r] == -kInfinity<T> ? T(0) : top[r];
     factor[r] = exp_nonpositive(old[r] - shift[r]);
@@ -153,11 +152,10 @@ void exponentials_of_rows(T* scores, int64_t ld, int64_t rows, VisibleKeys keys,
     int64_t whole = padded(visible(keys, r));
     fill(lanes[r], T(0), kRowLanes);
     fold_row(
-        whole, lanes[r], [=](int64_t j) { return row[j] = exp_nonpositive(row[j] - below); },
-        [](T a, T b) { return a + b; });
+        whole, lanes[r], [=](int64_t j) { return row[j] = exp_nonpositive(row[j] - below); }, add);
     fill(row + whole, T(0), keys.width - whole);
   }
-  store_vector(sum, merge_lanes<T>(lanes, [](auto a, auto b) { return a + b; }));
+  store_vector(sum, merge_lanes<T>(lanes, add));
   for (int64_t r = 0; r < rows; ++r) {
     total[r] = multiply_add(total[r], factor[r], sum[r]);
     largest[r] = top[r];

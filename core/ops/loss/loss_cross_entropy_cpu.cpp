@@ -13,7 +13,6 @@ ISA_TABLES(CrossEntropyLoops, cross_entropy_loops)
 namespace {
 
 constexpr int64_t kGrain = 16384;  // logits that are worth a thread
-constexpr int64_t kRows = 16;      // that are read together, and again while they are in the cache
 
 template <class T>
 const CrossEntropyLoopsOf<T>& loops() {
@@ -64,8 +63,8 @@ void cross_entropy_cpu(const Tensor& input, const Tensor& target, const Tensor& 
                        loop.smoothed(x, rows.weight, rows.classes, largest[r], log_total[r]);
     };
     parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-      for (int64_t first = begin; first < end; first += kRows) {
-        int64_t last = std::min(first + kRows, end);
+      for (int64_t first = begin; first < end; first += kCrossEntropyRows) {
+        int64_t last = std::min(first + kCrossEntropyRows, end);
         loop.normalize(rows.x + first * rows.classes, last - first, rows.classes, largest + first,
                        log_total + first);
         for (int64_t r = first; r < last; ++r) losses[r] = loss_of_row(r);

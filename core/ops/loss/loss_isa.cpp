@@ -6,16 +6,16 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
+static_assert(kCrossEntropyRows <= kRowsTogether);
+
 template <class T>
 void normalize(const T* x, int64_t rows, int64_t n, T* largest, T* log_total) {
   T shift[kRowsTogether], total[kRowsTogether];
-  for_each_group(rows, kRowsTogether, [&](int64_t first, int64_t count) {
-    log_totals(x + first * n, count, n, shift, total);
-    for (int64_t r = 0; r < count; ++r) {
-      largest[first + r] = shift[r];
-      log_total[first + r] = total[r];
-    }
-  });
+  log_totals(x, rows, n, shift, total);
+  for (int64_t r = 0; r < rows; ++r) {
+    largest[r] = shift[r];
+    log_total[r] = total[r];
+  }
 }
 
 template <class T>

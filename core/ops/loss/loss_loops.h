@@ -5,9 +5,13 @@
 
 namespace rushlight {
 
+// Rows of logits that are read together, and again while they are in the cache.
+inline constexpr int64_t kCrossEntropyRows = 16;
+
 template <class T>
 struct CrossEntropyLoopsOf {
-  // The largest of the n logits of each row, and the logarithm of the sum of exp(logit - largest).
+  // Of up to kCrossEntropyRows rows of n logits: the largest of each, and the logarithm of the sum
+  // of exp(logit - largest).
   void (*normalize)(const T* x, int64_t rows, int64_t n, T* largest, T* log_total);
   // The sum of weight * -log(softmax(x)); null weights are ones.
   T (*smoothed)(const T* x, const T* weight, int64_t n, T largest, T log_total);

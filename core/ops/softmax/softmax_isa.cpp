@@ -38,17 +38,17 @@ void softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
 template <class T>
 void log_softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
   constexpr int64_t kRun = 8192;  // elements that stay in the L1 cache until they are read again
+  const int64_t most = n * kRowsTogether <= kRun ? kRowsTogether : 1;
   T shift[kRowsTogether], total[kRowsTogether];
-  for_each_group(rows, n * kRowsTogether <= kRun ? kRowsTogether : 1,
-                 [&](int64_t first, int64_t count) {
-                   const T* in = x + first * n;
-                   T* out = y + first * n;
-                   log_totals(in, count, n, shift, total);
-                   for (int64_t r = 0; r < count; ++r, in += n, out += n) {
+  for_each_group(rows, most, [&](int64_t first, int64_t count) {
+    const T* in = x + first * n;
+    T* out = y + first * n;
+    log_totals(in, count, n, shift, total);
+    for (int64_t r = 0; r < count; ++r, in += n, out += n) {
 #pragma omp simd
-                     for (int64_t i = 0; i < n; ++i) out[i] = (in[i] - shift[r]) - total[r];
-                   }
-                 });
+      for (int64_t i = 0; i < n; ++i) out[i] = (in[i] - shift[r]) - total[r];
+    }
+  });
 }
 
 template <class T>

@@ -10,14 +10,6 @@ inline constexpr int64_t kRowsTogether = 16;  // that share the vectors of log
 // Shorter rows are reduced as many at once as vectors have lanes.
 inline constexpr int64_t kShortRow = 256;
 
-// NaN need not win here: it makes the sum of exponentials NaN.
-struct Larger {
-  template <class T>
-  [[gnu::always_inline]] T operator()(T a, T b) const {
-    return a > b ? a : b;
-  }
-};
-
 // Short rows where they lie, or copied to where they are filled up with -inf to whole blocks of
 // kRowLanes elements.
 template <class T>
