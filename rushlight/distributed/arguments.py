@@ -135,6 +135,11 @@ def group_rank(
     return in_group
 
 
+def root_rank(group: ProcessGroup, rank: int | None, in_group: int | None) -> int:
+    """Returns group_rank, where rank 0 of the job is meant unless another is given."""
+    return group_rank(group, 0 if rank is None and in_group is None else rank, in_group)
+
+
 def checked_op(op: Any) -> ReduceOp:
     """Returns a reduction, or raises a TypeError if it is none."""
     if not isinstance(op, ReduceOp):

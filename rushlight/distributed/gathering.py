@@ -19,7 +19,7 @@ from rushlight.distributed.arguments import (
     checked_op,
     cliques_for,
     collect,
-    group_rank,
+    root_rank,
 )
 from rushlight.distributed.group_calls import (
     AllgatherOptions,
@@ -166,7 +166,7 @@ def gather(
     check_tensors(gather_list or [], "gather_list")
     if ranks is None:
         return None
-    root = group_rank(ranks, 0 if dst is None and group_dst is None else dst, group_dst)
+    root = root_rank(ranks, dst, group_dst)
     outputs = gather_list or []
     if ranks.rank() == root:
         if not outputs:
@@ -178,17 +178,7 @@ def gather(
         opts = GatherOptions(rootRank=root)
         lists = [outputs] if outputs else []
         return delegate(ranks, "gather", async_op, lists, [tensor], opts)
-    return collect(
-        ranks,
-        flat_collectives.gather,
-        outputs,
-        [tensor],
-        tensor.dtype,
-        tensor.numel(),
-        lambda outs, ins: (outs or None, ins[0], root),
-        async_op,
-        root=root,
-    )
+    return _gathered(ranks, outputs, tensor, root, async_op, lambda outs: outs)
 
 
 def gather_single(
@@ -230,7 +220,7 @@ def gather_single(
     if ranks is None:
         return None
     size = ranks.size()
-    root = group_rank(ranks, 0 if dst is None and group_dst is None else dst, group_dst)
+    root = root_rank(ranks, dst, group_dst)
     outputs: list[Tensor] = []
     if ranks.rank() == root:
         if gather_tensor is None:
@@ -242,6 +232,21 @@ def gather_single(
         output = outputs[0] if outputs else tensor.new_empty(0)
         opts = GatherOptions(rootRank=root)
         return delegate(ranks, "gather_single", async_op, output, tensor, opts)
+    return _gathered(ranks, outputs, tensor, root, async_op, lambda outs: [*outs[0].view(size, -1)])
+
+
+gather_into_tensor = gather_single
+
+
+def _gathered(
+    ranks: BuiltinGroup,
+    outputs: Sequence[Tensor],
+    tensor: Tensor,
+    root: int,
+    async_op: bool,
+    places: Callable[[Sequence[Tensor]], Sequence[Tensor]],
+) -> Work | None:
+    """Begins to gather in a group of our own; `places` are those of each rank in the outputs."""
     return collect(
         ranks,
         flat_collectives.gather,
@@ -249,13 +254,10 @@ def gather_single(
         [tensor],
         tensor.dtype,
         tensor.numel(),
-        lambda outs, ins: (outs[0].view(size, -1).unbind() if outs else None, ins[0], root),
+        lambda outs, ins: (places(outs) if outs else None, ins[0], root),
         async_op,
         root=root,
     )
-
-
-gather_into_tensor = gather_single
 
 
 def scatter(
@@ -284,7 +286,7 @@ def scatter(
     check_tensors(scatter_list or [], "scatter_list")
     if ranks is None:
         return None
-    root = group_rank(ranks, 0 if src is None and group_src is None else src, group_src)
+    root = root_rank(ranks, src, group_src)
     inputs = scatter_list or []
     if ranks.rank() == root:
         if not inputs:

@@ -14,7 +14,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.distributed.arguments import group_rank
+from rushlight.distributed.arguments import group_rank, root_rank
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.gathering import all_gather, gather, scatter
 from rushlight.distributed.groups import get_global_rank, member
@@ -126,7 +126,7 @@ def gather_object(
     ranks = member(group, "gather_object")
     if ranks is None:
         return
-    root = group_rank(ranks, 0 if dst is None and group_dst is None else dst, group_dst)
+    root = root_rank(ranks, dst, group_dst)
     is_root = ranks.rank() == root
     if is_root:
         _check_length("gather_object", "object_gather_list", object_gather_list, ranks.size())
@@ -162,7 +162,7 @@ def broadcast_object_list(
     ranks = member(group, "broadcast_object_list")
     if ranks is None:
         return
-    root = group_rank(ranks, 0 if src is None and group_src is None else src, group_src)
+    root = root_rank(ranks, src, group_src)
     is_root = ranks.rank() == root
     data = [_pickled(obj, weights_only) for obj in object_list] if is_root else []
     sizes = rl.tensor([part.numel() for part in data] or [0] * len(object_list), dtype=rl.int64)
@@ -208,7 +208,7 @@ def scatter_object_list(
     ranks = member(group, "scatter_object_list")
     if ranks is None:
         return
-    root = group_rank(ranks, 0 if src is None and group_src is None else src, group_src)
+    root = root_rank(ranks, src, group_src)
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError(
             "Expected argument scatter_object_output_list to be a list of size at least 1."
