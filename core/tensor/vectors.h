@@ -83,35 +83,70 @@ template <class T>
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
+// With AVX2 an instruction shuffles within blocks of 16 bytes.
+template <class T>
+inline constexpr int kShuffleBlock = kVectorBytes == 32 ? kWidth<T> / 2 : kWidth<T>;
+// Where lanes come from that every_second takes within such blocks: with AVX2 the second and the
+// third quarter change places.
+template <class T>
+constexpr int lane_in_blocks(int l) {
+  constexpr int block = kShuffleBlock<T>, half = block / 2;
+  return l / block * half + l % half + (l % block < half ? 0 : kWidth<T> / 2);
+}
+
 namespace detail {
-template <class T, int half, size_t... I>
+template <class T, int half, int block, size_t... I>
 [[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b, Indices<I...>) {
   return __builtin_shufflevector(a, b,
-                                 (half * kWidth<T> / 2 + int(I) / 2 + (I % 2 ? kWidth<T> : 0))...);
+                                 (int(I) / block * block + half * block / 2 + int(I) % block / 2 +
+                                  (I % 2 ? kWidth<T> : 0))...);
 }
-template <class T, int first, size_t... I>
+template <class T, int half, size_t... I>
+[[gnu::always_inline]] inline Vector<T> join_halves(Vector<T> a, Vector<T> b, Indices<I...>) {
+  constexpr int middle = kWidth<T> / 2;
+  return __builtin_shufflevector(
+      a, b, (half * middle + int(I) % middle + (int(I) < middle ? 0 : kWidth<T>))...);
+}
+template <class T, int first, int block, size_t... I>
 [[gnu::always_inline]] inline Vector<T> every_second(Vector<T> a, Vector<T> b, Indices<I...>) {
-  return __builtin_shufflevector(a, b, (2 * int(I) + first)...);
+  return __builtin_shufflevector(a, b,
+                                 (int(I) / block * block + 2 * int(I) % block + first +
+                                  (int(I) % block < block / 2 ? 0 : kWidth<T>))...);
 }
 template <class T, size_t... I>
-[[gnu::always_inline]] inline Vector<T> reversed(Vector<T> a, Indices<I...>) {
-  return __builtin_shufflevector(a, a, (kWidth<T> - 1 - int(I))...);
+[[gnu::always_inline]] inline Vector<T> reversed_pairs(Vector<T> a, Indices<I...>) {
+  return __builtin_shufflevector(a, a, (kWidth<T> - 2 - int(I) / 2 * 2 + int(I) % 2)...);
+}
+template <class T, size_t... I>
+[[gnu::always_inline]] inline Vector<T> reordered(Vector<T> a, Indices<I...>) {
+  return __builtin_shufflevector(a, a, lane_in_blocks<T>(int(I))...);
 }
 }  // namespace detail
 
-// The first (half 0) or second lanes of a0 b0 a1 b1 ...
-template <class T, int half>
+// The first (half 0) or second lanes of a0 b0 a1 b1 ..., of each block of lanes.
+template <class T, int half, int block = kWidth<T>>
 [[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b) {
-  return detail::interleave<T, half>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
+  return detail::interleave<T, half, block>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
 }
-// Lanes first, first + 2, ... of a followed by b.
-template <class T, int first>
+// The first or second halves of a and b.
+template <class T, int half>
+[[gnu::always_inline]] inline Vector<T> join_halves(Vector<T> a, Vector<T> b) {
+  return detail::join_halves<T, half>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
+}
+// Lanes first, first + 2, ... of a followed by b, of each block of lanes.
+template <class T, int first, int block = kWidth<T>>
 [[gnu::always_inline]] inline Vector<T> every_second(Vector<T> a, Vector<T> b) {
-  return detail::every_second<T, first>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
+  return detail::every_second<T, first, block>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
 }
+// The pairs of lanes, from the last to the first.
 template <class T>
-[[gnu::always_inline]] inline Vector<T> reversed(Vector<T> a) {
-  return detail::reversed<T>(a, detail::IndicesTo<size_t(kWidth<T>)>{});
+[[gnu::always_inline]] inline Vector<T> reversed_pairs(Vector<T> a) {
+  return detail::reversed_pairs<T>(a, detail::IndicesTo<size_t(kWidth<T>)>{});
+}
+// From the order of lane_in_blocks to that of memory, or back.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> reordered(Vector<T> a) {
+  return detail::reordered<T>(a, detail::IndicesTo<size_t(kWidth<T>)>{});
 }
 
 // Lane order[i] of a followed by b, for each i.
@@ -181,20 +216,30 @@ template <class V>
 }
 #endif
 
-// Transposes a square: log2(kWidth) rounds that each interleave row i with row i + kWidth / 2.
+// Transposes a square: log2(n) rounds that each interleave row i with row i + n / 2. With AVX2 so
+// the quarters of the square, which then change places.
 template <class T>
 [[gnu::always_inline]] inline void transpose_vectors(Vector<T> (&a)[kWidth<T>]) {
-  constexpr int n = kWidth<T>;
+  constexpr int n = kWidth<T>, block = kShuffleBlock<T>;
   Vector<T> b[n];
 #pragma GCC unroll 4
-  for (int round = 1; round < n; round *= 2) {
+  for (int round = 1; round < block; round *= 2) {
 #pragma GCC unroll 8
     for (int i = 0; i < n / 2; ++i) {
-      b[2 * i] = interleave<T, 0>(a[i], a[i + n / 2]);
-      b[2 * i + 1] = interleave<T, 1>(a[i], a[i + n / 2]);
+      int row = i / (block / 2) * block + i % (block / 2);
+      b[2 * i] = interleave<T, 0, block>(a[row], a[row + block / 2]);
+      b[2 * i + 1] = interleave<T, 1, block>(a[row], a[row + block / 2]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < n; ++i) a[i] = b[i];
+  }
+  if constexpr (block < n) {
+#pragma GCC unroll 8
+    for (int i = 0; i < block; ++i) {
+      b[i] = join_halves<T, 0>(a[i], a[i + block]);
+      a[i + block] = join_halves<T, 1>(a[i], a[i + block]);
+      a[i] = b[i];
+    }
   }
 }
 

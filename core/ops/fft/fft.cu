@@ -9,6 +9,10 @@ namespace rushlight::on_cuda {
 
 template <class T>
 using Vector = T;
+template <class T>
+inline T broadcast(T x) {
+  return x;
+}
 
 }  // namespace rushlight::on_cuda
 

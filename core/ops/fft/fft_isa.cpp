@@ -4,7 +4,7 @@
 // J. W. Cooley, J. W. Tukey: An algorithm for the machine calculation of complex Fourier series
 // (1965); T. G. Stockham's order of the passes (in W. T. Cochran et al.: What is the fast Fourier
 // transform?, 1967), which needs no bit reversal; D. H. Bailey: FFTs in external or hierarchical
-// memory (1990). All transforms run forward: an inverse one is the same with row n - k for row k.
+// memory (1990). All transforms run forward: an inverse one is the conjugate of that of conjugates.
 #include "core/ops/fft/fft_loops.h"
 #include "core/tensor/vectors.h"
 
@@ -13,28 +13,51 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-// Row i of a forward transform is this row of an inverse one, and the other way round.
-[[gnu::always_inline]] inline int64_t row_of(int64_t i, int64_t n, bool inverse) {
-  return inverse && i ? n - i : i;
+// Pairs (real, imaginary) in memory. Their lanes are in the order of lane_in_blocks, which halves
+// the shuffles; in_order() brings them into that of memory, and back.
+template <class T>
+[[gnu::always_inline]] inline Lanes<T> lanes_of(Vector<T> a, Vector<T> b) {
+  return {every_second<T, 0, kShuffleBlock<T>>(a, b), every_second<T, 1, kShuffleBlock<T>>(a, b)};
 }
-
-// Pairs (real, imaginary) in memory.
+template <int half, class T>
+[[gnu::always_inline]] inline Vector<T> pairs_of(Lanes<T> x) {
+  return interleave<T, half, kShuffleBlock<T>>(x.re, x.im);
+}
 template <class T>
 [[gnu::always_inline]] inline Lanes<T> load_pairs(const T* from) {
-  Vector<T> a = load_vector(from), b = load_vector(from + kWidth<T>);
-  return {every_second<T, 0>(a, b), every_second<T, 1>(a, b)};
+  return lanes_of<T>(load_vector(from), load_vector(from + kWidth<T>));
 }
 template <class T>
 [[gnu::always_inline]] inline void store_pairs(T* to, Lanes<T> x) {
-  store_vector(to, interleave<T, 0>(x.re, x.im));
-  store_vector(to + kWidth<T>, interleave<T, 1>(x.re, x.im));
+  store_vector(to, pairs_of<0>(x));
+  store_vector(to + kWidth<T>, pairs_of<1>(x));
 }
 template <class T>
-[[gnu::always_inline]] inline Lanes<T> backwards(Lanes<T> a) {
-  return {reversed<T>(a.re), reversed<T>(a.im)};
+[[gnu::always_inline]] inline Lanes<T> in_order(Lanes<T> x) {
+  return {reordered<T>(x.re), reordered<T>(x.im)};
+}
+
+// The same from the last pair to the first.
+template <class T>
+[[gnu::always_inline]] inline Lanes<T> load_backwards(const T* from) {
+  return lanes_of<T>(reversed_pairs<T>(load_vector(from + kWidth<T>)),
+                     reversed_pairs<T>(load_vector(from)));
+}
+template <class T>
+[[gnu::always_inline]] inline void store_backwards(T* to, Lanes<T> x) {
+  store_vector(to, reversed_pairs<T>(pairs_of<1>(x)));
+  store_vector(to + kWidth<T>, reversed_pairs<T>(pairs_of<0>(x)));
 }
 
 // ---- where columns come from and go to ----------------------------------------------------------
+
+// Results times a number; of inverse transforms their conjugates.
+template <class T>
+struct Scale {
+  T re, im;
+  Scale(T factor, bool inverse) : re(factor), im(inverse ? -factor : factor) {}
+  [[gnu::always_inline]] Lanes<T> operator()(Lanes<T> x) const { return {x.re * re, x.im * im}; }
+};
 
 // Rows of real lanes followed by imaginary ones.
 template <class T>
@@ -51,23 +74,24 @@ struct Blocks {
   }
 };
 
-// Rows of pairs in memory.
+// Rows of pairs in memory. Those of inverse transforms are conjugated, here and in the results.
 template <class T>
 struct PairsFrom {
   const T* data;
   int64_t stride;
+  bool inverse;
   [[gnu::always_inline]] Lanes<T> load(int64_t i) const {
-    return load_pairs(data + i * 2 * stride);
+    Lanes<T> x = load_pairs(data + i * 2 * stride);
+    return {x.re, x.im * (inverse ? T(-1) : T(1))};
   }
 };
 template <class T>
 struct PairsTo {
   T* data;
-  int64_t stride, n;
-  bool inverse;
-  T scale;
+  int64_t stride;
+  Scale<T> scale;
   [[gnu::always_inline]] void store(int64_t i, Lanes<T> x) const {
-    store_pairs(data + row_of(i, n, inverse) * 2 * stride, x * scale);
+    store_pairs(data + i * 2 * stride, scale(x));
   }
 };
 
@@ -82,61 +106,68 @@ struct RealFrom {
   }
 };
 template <class T>
-struct InverseToReal {
+struct RealTo {
   T* data;
-  int64_t stride, n;
-  T scale;
+  int64_t stride;
+  Scale<T> scale;
   [[gnu::always_inline]] void store(int64_t i, Lanes<T> x) const {
-    T* row = data + row_of(i, n, true) * 2 * stride;
-    store_vector(row, x.re * scale);
-    store_vector(row + stride, x.im * scale);
+    T* row = data + i * 2 * stride;
+    Lanes<T> y = scale(x);
+    store_vector(row, y.re);
+    store_vector(row + stride, y.im);
   }
 };
 
-// The middle of a split transform: rows of n2 real numbers followed by n2 imaginary ones. Rotates.
+// The middle of a split transform: rows of n2 real numbers followed by n2 imaginary ones. Rotates
+// by such rows of `gap` numbers.
 template <class T>
 struct MiddleTo {
-  const FftSplit<T>* plan;
   T* data;
-  int64_t column;
-  [[gnu::always_inline]] Lanes<T> rotation(int64_t k) const {
-    int64_t n2 = plan->second.n;
-    if (plan->rotations) {
-      const T* row = plan->rotations + k * 2 * n2 + column;
-      return {load_vector(row), load_vector(row + n2)};
-    }
-    // The lanes may begin within a block and end in the next: the tables have two blocks.
-    int64_t turns = k * (column / kFftBlock);
-    const double* a = plan->coarse + turns / kFftFine * 2;
-    const double* b = plan->fine + turns % kFftFine * 2;
-    const T* lane = plan->lane + k * 4 * kFftBlock + column % kFftBlock;
-    return all_lanes(T(a[0] * b[0] - a[1] * b[1]), T(a[0] * b[1] + a[1] * b[0])) *
-           Lanes<T>{load_vector(lane), load_vector(lane + 2 * kFftBlock)};
-  }
+  int64_t n2;
+  const T* rotations;
+  int64_t gap;
   [[gnu::always_inline]] void store(int64_t i, Lanes<T> x) const {
-    int64_t k = row_of(i, plan->first.n, plan->inverse), n2 = plan->second.n;
-    T* row = data + k * 2 * n2 + column;
-    Lanes<T> y = x * rotation(k);
+    const T* by = rotations + i * 2 * gap;
+    Lanes<T> y = in_order(x) * Lanes<T>{load_vector(by), load_vector(by + gap)};
+    T* row = data + i * 2 * n2;
     store_vector(row, y.re);
     store_vector(row + n2, y.im);
   }
 };
 
+// The rotations of a block of columns of a long transform, as n1 rows of real and imaginary lanes.
+template <class T>
+void make_rotations(const FftSplit<T>& plan, int64_t column, T* to) {
+  // The lanes may begin within a block and end in the next: the tables have two blocks.
+  const T* lane = plan.lane + column % kFftBlock;
+  for (int64_t k = 0; k < plan.first.n; ++k, lane += 4 * kFftBlock) {
+    int64_t turns = k * (column / kFftBlock);
+    const double* a = plan.coarse + turns / kFftFine * 2;
+    const double* b = plan.fine + turns % kFftFine * 2;
+    Blocks<T>{to}.store(k, all_lanes(T(a[0] * b[0] - a[1] * b[1]), T(a[0] * b[1] + a[1] * b[0])) *
+                               Lanes<T>{load_vector(lane), load_vector(lane + 2 * kFftBlock)});
+  }
+}
+
 // ---- passes -------------------------------------------------------------------------------------
 
 // One pass of radix R over m * R * s rows: butterfly (p, q) takes rows q + s (p + m j) and gives
-// rows q + s (R p + j), turned by w^(p j).
-template <int R, class T, class From, class To>
+// rows q + s (R p + j), turned by w^(p j). The last pass, where m is 1, turns nothing.
+template <int R, bool kLast, class T, class From, class To>
 [[gnu::noinline]] void pass(From from, To to, int64_t m, int64_t s, const T* w) {
-  Lanes<T> x[R];
-  for (int64_t p = 0; p < m; ++p, w += 2 * (R - 1)) {
+  Lanes<T> x[R], turns[R];
+  for (int64_t p = 0; p < (kLast ? 1 : m); ++p, w += 2 * (R - 1)) {
+    if constexpr (!kLast) {
+#pragma GCC unroll 16
+      for (int j = 1; j < R; ++j) turns[j] = all_lanes(w[2 * j - 2], w[2 * j - 1]);
+    }
     for (int64_t q = 0; q < s; ++q) {
 #pragma GCC unroll 16
-      for (int j = 0; j < R; ++j) x[j] = from.load(q + s * (p + m * j));
+      for (int j = 0; j < R; ++j) x[j] = from.load(q + s * (p + (kLast ? 1 : m) * j));
       Dft<R>::run(x);
-      if (m > 1) {
+      if constexpr (!kLast) {
 #pragma GCC unroll 16
-        for (int j = 1; j < R; ++j) x[j] = x[j] * all_lanes(w[2 * j - 2], w[2 * j - 1]);
+        for (int j = 1; j < R; ++j) x[j] = x[j] * turns[j];
       }
 #pragma GCC unroll 16
       for (int j = 0; j < R; ++j) to.store(q + s * (R * p + j), x[j]);
@@ -160,17 +191,17 @@ template <class T, class From, class To>
   }
 }
 
-template <class T, class From, class To>
+template <bool kLast, class T, class From, class To>
 void any_pass(const FftColumns<T>& plan, int i, int64_t s, From from, To to) {
   int64_t r = plan.radix[i], m = plan.n / (r * s);
   const T* w = plan.twiddles[i];
   switch (r) {
-    case 2: return pass<2, T>(from, to, m, s, w);
-    case 3: return pass<3, T>(from, to, m, s, w);
-    case 4: return pass<4, T>(from, to, m, s, w);
-    case 5: return pass<5, T>(from, to, m, s, w);
-    case 7: return pass<7, T>(from, to, m, s, w);
-    case 8: return pass<8, T>(from, to, m, s, w);
+    case 2: return pass<2, kLast, T>(from, to, m, s, w);
+    case 3: return pass<3, kLast, T>(from, to, m, s, w);
+    case 4: return pass<4, kLast, T>(from, to, m, s, w);
+    case 5: return pass<5, kLast, T>(from, to, m, s, w);
+    case 7: return pass<7, kLast, T>(from, to, m, s, w);
+    case 8: return pass<8, kLast, T>(from, to, m, s, w);
     default: return odd_pass<T>(r, from, to, m, s, w, plan.turns[i]);
   }
 }
@@ -180,16 +211,16 @@ void any_pass(const FftColumns<T>& plan, int i, int64_t s, From from, To to) {
 template <class T, class From, class To>
 void transform(const FftColumns<T>& plan, From from, To to, T* scratch) {
   Blocks<T> here{scratch}, there{scratch + plan.n * 2 * kWidth<T>};
-  if (plan.passes == 1) return any_pass<T>(plan, 0, 1, from, to);
+  if (plan.passes == 1) return any_pass<true, T>(plan, 0, 1, from, to);
   int64_t s = plan.radix[0];
-  any_pass<T>(plan, 0, 1, from, there);
+  any_pass<false, T>(plan, 0, 1, from, there);
   for (int i = 1; i + 1 < plan.passes; s *= plan.radix[i++]) {
-    any_pass<T>(plan, i, s, there, here);
+    any_pass<false, T>(plan, i, s, there, here);
     Blocks<T> swap = here;
     here = there;
     there = swap;
   }
-  any_pass<T>(plan, plan.passes - 1, s, there, to);
+  any_pass<true, T>(plan, plan.passes - 1, s, there, to);
 }
 
 // The half of scratch that the last pass does not read.
@@ -204,79 +235,87 @@ constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <class T>
 int64_t scratch_pairs(int64_t n) {
-  return (2 * n + 1) * kWidth<T>;
+  return 3 * n * kWidth<T>;
 }
 
 template <class T>
 void columns(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride,
              T* out, int64_t out_stride, T* scratch) {
-  transform(plan, PairsFrom<T>{in, in_stride}, PairsTo<T>{out, out_stride, plan.n, inverse, scale},
-            scratch);
+  transform(plan, PairsFrom<T>{in, in_stride, inverse},
+            PairsTo<T>{out, out_stride, {scale, inverse}}, scratch);
 }
+
+// Where up to kWidth rows begin. The lanes without a row repeat the first.
+template <class T>
+struct RowStarts {
+  T* at[kWidth<T>];
+  RowStarts(T* first, int64_t stride, int64_t count, auto row_of_lane) {
+    for (int l = 0; l < kWidth<T>; ++l) {
+      int64_t row = row_of_lane(l);
+      at[l] = first + (row < count ? row : 0) * stride;
+    }
+  }
+  RowStarts(T* first, int64_t stride, int64_t count)
+      : RowStarts(first, stride, count, [](int l) { return l; }) {}
+};
 
 // Rows of at least a vector of elements go to blocks and back in squares that are transposed; the
 // last square of a row may take elements again. `width` counts numbers, strides count pairs.
 template <class T>
 [[gnu::always_inline]] inline void load_rows(const T* in, int64_t in_stride, int64_t width,
-                                             int64_t count, T* to) {
+                                             int64_t count, bool inverse, T* to) {
   constexpr int64_t lanes = kWidth<T>;
+  RowStarts<const T> rows(in, 2 * in_stride, count);
   Vector<T> a[lanes];
   for (int64_t t = 0; t < width; t += lanes) {
     int64_t at = smaller(t, width - lanes);
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < lanes; ++l)
-      a[l] = load_vector(in + (l < count ? l : 0) * 2 * in_stride + at);
+    for (int64_t l = 0; l < lanes; ++l) a[l] = load_vector(rows.at[l] + at);
     transpose_vectors<T>(a);
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < lanes; ++l) store_vector(to + (at + l) * lanes, a[l]);
+    for (int64_t l = 0; l < lanes; ++l)
+      store_vector(to + (at + l) * lanes, l % 2 && inverse ? -a[l] : a[l]);
   }
 }
-// number(i) is number i of all rows.
-template <class T, class Number>
-[[gnu::always_inline]] inline void store_rows(Number number, int64_t width, T* out,
+template <class T>
+[[gnu::always_inline]] inline void store_rows(const T* from, int64_t width, T* out,
                                               int64_t out_stride, int64_t count) {
   constexpr int64_t lanes = kWidth<T>;
+  RowStarts<T> rows(out, 2 * out_stride, count);
   Vector<T> a[lanes];
   for (int64_t t = 0; t < width; t += lanes) {
     int64_t at = smaller(t, width - lanes);
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < lanes; ++l) a[l] = number(at + l);
+    for (int64_t l = 0; l < lanes; ++l) a[l] = load_vector(from + (at + l) * lanes);
     transpose_vectors<T>(a);
+    // The lanes without a row hold what the first one does.
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < lanes; ++l)
-      if (l < count) store_vector(out + l * 2 * out_stride + at, a[l]);
+    for (int64_t l = 0; l < lanes; ++l) store_vector(rows.at[l] + at, a[l]);
   }
-}
-
-// Number i of rows in blocks, of forward or inverse transforms of length n.
-template <class T>
-[[gnu::always_inline]] inline Vector<T> number_of(const T* blocks, int64_t i, int64_t n,
-                                                  bool inverse, T scale) {
-  return load_vector(blocks + (row_of(i / 2, n, inverse) * 2 + i % 2) * kWidth<T>) * scale;
 }
 
 template <class T>
 void rows(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride, T* out,
           int64_t out_stride, int64_t count, T* scratch) {
-  int64_t n = plan.n;
   T* result = result_in(plan, scratch);
-  load_rows(in, in_stride, 2 * n, count, scratch);
-  transform(plan, Blocks<T>{scratch}, Blocks<T>{result}, scratch);
-  auto number = [=](int64_t i) __attribute__((always_inline)) {
-    return number_of(result, i, n, inverse, scale);
-  };
-  store_rows(number, 2 * n, out, out_stride, count);
+  load_rows(in, in_stride, 2 * plan.n, count, inverse, scratch);
+  transform(plan, Blocks<T>{scratch}, RealTo<T>{result, kWidth<T>, {scale, inverse}}, scratch);
+  store_rows(result, 2 * plan.n, out, out_stride, count);
 }
 
 // n is at least a vector: the last block may take columns again.
 template <class T>
 void split_first(const FftSplit<T>& plan, const T* in, T* middle, int64_t begin, int64_t end,
                  T* scratch) {
-  int64_t n2 = plan.second.n;
+  int64_t n1 = plan.first.n, n2 = plan.second.n;
+  T* made = scratch + n1 * 4 * kWidth<T>;
   for (int64_t b = begin; b < end; ++b) {
     int64_t column = smaller(b * kWidth<T>, n2 - kWidth<T>);
-    transform(plan.first, PairsFrom<T>{in + column * 2, n2}, MiddleTo<T>{&plan, middle, column},
-              scratch);
+    if (!plan.rotations) make_rotations(plan, column, made);
+    const T* rotations = plan.rotations ? plan.rotations + column : made;
+    int64_t gap = plan.rotations ? n2 : kWidth<T>;
+    transform(plan.first, PairsFrom<T>{in + column * 2, n2, plan.inverse},
+              MiddleTo<T>{middle + column, n2, rotations, gap}, scratch);
   }
 }
 
@@ -289,12 +328,12 @@ void split_second(const FftSplit<T>& plan, T scale, const T* middle, T* out, int
   for (int64_t b = begin; b < end; ++b) {
     int64_t row = n1 < lanes ? 0 : smaller(b * lanes, n1 - lanes);
     int64_t count = smaller(n1, lanes);
+    RowStarts<const T> rows(middle + row * 2 * n2, 2 * n2, count, &lane_in_blocks<T>);
     for (int64_t t = 0; t < n2; t += lanes) {
       int64_t at = smaller(t, n2 - lanes);
       for (int64_t part = 0; part < 2; ++part) {
-        const T* from = middle + row * 2 * n2 + part * n2 + at;
 #pragma GCC unroll 16
-        for (int64_t l = 0; l < lanes; ++l) a[l] = load_vector(from + (l < count ? l : 0) * 2 * n2);
+        for (int64_t l = 0; l < lanes; ++l) a[l] = load_vector(rows.at[l] + part * n2 + at);
         transpose_vectors<T>(a);
 #pragma GCC unroll 16
         for (int64_t l = 0; l < lanes; ++l)
@@ -303,11 +342,11 @@ void split_second(const FftSplit<T>& plan, T scale, const T* middle, T* out, int
     }
     if (count == lanes) {
       transform(plan.second, Blocks<T>{scratch},
-                PairsTo<T>{out + row * 2, n1, n2, plan.inverse, scale}, scratch);
+                PairsTo<T>{out + row * 2, n1, {scale, plan.inverse}}, scratch);
       continue;
     }
     T* few = result_in(plan.second, scratch);
-    transform(plan.second, Blocks<T>{scratch}, PairsTo<T>{few, lanes, n2, plan.inverse, scale},
+    transform(plan.second, Blocks<T>{scratch}, PairsTo<T>{few, lanes, {scale, plan.inverse}},
               scratch);
     for (int64_t i = 0; i < n2; ++i)
       for (int64_t l = 0; l < 2 * count; ++l) out[i * 2 * n1 + l] = few[i * 2 * lanes + l];
@@ -383,10 +422,10 @@ void unmix_range(const T* in, const T* w, T scale, T* out, int64_t m, int64_t be
   if (end - begin >= lanes) {
     for (int64_t i = begin; i < end; i += lanes) {
       int64_t k = smaller(i, end - lanes), other = m - k - lanes + 1;
-      Lanes<T> a = load_pairs(in + 2 * k), b = backwards(load_pairs(in + 2 * other));
+      Lanes<T> a = load_pairs(in + 2 * k), b = load_backwards(in + 2 * other);
       unmix<kBack>(a, b, load_pairs(w + 2 * k));
       store_pairs(out + 2 * k, a * scale);
-      store_pairs(out + 2 * other, backwards(b * scale));
+      store_backwards(out + 2 * other, b * scale);
     }
     return;
   }
@@ -437,15 +476,16 @@ template <class T, class Put>
     put(m - k, b * (scale / 2));
   }
 }
-template <class T, class From>
-[[gnu::always_inline]] inline void half_to_blocks(From x, const T* w, int64_t m, Blocks<T> z) {
-  Vector<T> first = x.load(0).re, last = x.load(m).re;
-  z.store(0, {first + last, first - last});
+// The conjugates, for an inverse transform.
+template <class T, class Get>
+[[gnu::always_inline]] inline void half_to_blocks(Get get, const T* w, int64_t m, Blocks<T> z) {
+  Vector<T> first = get(0).re, last = get(m).re;
+  z.store(0, {first + last, last - first});
   for (int64_t k = 1; 2 * k <= m; ++k) {
-    Lanes<T> a = x.load(k), b = x.load(m - k);
+    Lanes<T> a = get(k), b = get(m - k);
     unmix<true>(a, b, all_lanes(w[2 * k], w[2 * k + 1]));
-    z.store(k, a);
-    z.store(m - k, b);
+    z.store(k, conj(a));
+    z.store(m - k, conj(b));
   }
 }
 
@@ -454,8 +494,9 @@ void columns_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in
                      T* out, int64_t out_stride, T* scratch) {
   Blocks<T> z{result_in(plan, scratch)};
   transform(plan, RealFrom<T>{in, in_stride}, z, scratch);
-  auto put = [=](int64_t row, Lanes<T> x)
-                 __attribute__((always_inline)) { store_pairs(out + row * 2 * out_stride, x); };
+  auto put = [=](int64_t row, Lanes<T> x) __attribute__((always_inline)) {
+    store_pairs(out + row * 2 * out_stride, in_order(x));
+  };
   blocks_to_half(z, w, scale, plan.n, put);
 }
 
@@ -465,21 +506,22 @@ void rows_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, i
   int64_t m = plan.n;
   T* result = result_in(plan, scratch);
   Blocks<T> z{result};
-  load_rows(in, in_stride, 2 * m, count, scratch);
+  load_rows(in, in_stride, 2 * m, count, false, scratch);
   transform(plan, Blocks<T>{scratch}, z, scratch);
   auto put = [=](int64_t k, Lanes<T> x) __attribute__((always_inline)) { z.store(k, x); };
   blocks_to_half(z, w, scale, m, put);
-  auto number = [=](int64_t i)
-                    __attribute__((always_inline)) { return load_vector(result + i * kWidth<T>); };
-  store_rows(number, 2 * m + 2, out, out_stride, count);
+  store_rows(result, 2 * m + 2, out, out_stride, count);
 }
 
 template <class T>
 void half_to_columns(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
                      T* out, int64_t out_stride, T* scratch) {
   Blocks<T> z{scratch};
-  half_to_blocks(PairsFrom<T>{in, in_stride}, w, plan.n, z);
-  transform(plan, z, InverseToReal<T>{out, out_stride, plan.n, scale}, scratch);
+  auto get = [=](int64_t row) __attribute__((always_inline)) {
+    return in_order(load_pairs(in + row * 2 * in_stride));
+  };
+  half_to_blocks(get, w, plan.n, z);
+  transform(plan, z, RealTo<T>{out, out_stride, {scale, true}}, scratch);
 }
 
 template <class T>
@@ -488,12 +530,11 @@ void half_to_rows(const FftColumns<T>& plan, const T* w, T scale, const T* in, i
   int64_t m = plan.n;
   T* result = result_in(plan, scratch);
   Blocks<T> z{scratch};
-  load_rows(in, in_stride, 2 * m + 2, count, scratch);
-  half_to_blocks(z, w, m, z);
-  transform(plan, z, Blocks<T>{result}, scratch);
-  auto number = [=](int64_t i)
-                    __attribute__((always_inline)) { return number_of(result, i, m, true, scale); };
-  store_rows(number, 2 * m, out, out_stride, count);
+  load_rows(in, in_stride, 2 * m + 2, count, false, scratch);
+  auto get = [=](int64_t k) __attribute__((always_inline)) { return z.load(k); };
+  half_to_blocks(get, w, m, z);
+  transform(plan, z, RealTo<T>{result, kWidth<T>, {scale, true}}, scratch);
+  store_rows(result, 2 * m, out, out_stride, count);
 }
 
 // Adds the conjugates that complete the first half of a transform of n real numbers; of the inverse
@@ -507,7 +548,7 @@ void complete(T* row, bool inverse, int64_t n) {
     Lanes<T> x = load_pairs(row + 2 * k);
     x.im = x.im * sign;
     store_pairs(row + 2 * k, x);
-    store_pairs(row + 2 * (n - k - lanes + 1), backwards(conj(x)));
+    store_backwards(row + 2 * (n - k - lanes + 1), conj(x));
   }
   for (; 2 * k < n; ++k) {
     T re = row[2 * k], im = row[2 * k + 1] * sign;

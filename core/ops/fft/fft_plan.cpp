@@ -147,14 +147,13 @@ void make_split(FftPlan<T>& plan, int64_t n1) {
   split.inverse = plan.inverse;
   split.first = make_columns(plan, n1);
   split.second = make_columns(plan, n2);
-  double sign = plan.inverse ? -1 : 1;
   auto rows = [&](int64_t width) {
     T* table = new_table(plan, n1 * width * 2);
     for (int64_t k = 0; k < n1; ++k)
       for (int64_t j = 0; j < width; ++j) {
         Root z = root(k * j % n, n);
         table[k * 2 * width + j] = T(z.re);
-        table[k * 2 * width + width + j] = T(z.im * sign);
+        table[k * 2 * width + width + j] = T(z.im);
       }
     return table;
   };
@@ -167,7 +166,7 @@ void make_split(FftPlan<T>& plan, int64_t n1) {
   auto add = [&](std::vector<double>& to, int64_t turns) {
     Root z = root(turns % n, n);
     to.push_back(z.re);
-    to.push_back(z.im * sign);
+    to.push_back(z.im);
   };
   for (int64_t t = 0; t <= n / kFftBlock / kFftFine; ++t)
     add(plan.coarse, t * kFftFine * kFftBlock);

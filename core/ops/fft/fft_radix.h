@@ -41,7 +41,7 @@ template <class T>
 // The same number in all lanes.
 template <class T>
 [[gnu::always_inline]] inline Lanes<T> all_lanes(T re, T im) {
-  return {Vector<T>{} + re, Vector<T>{} + im};
+  return {broadcast(re), broadcast(im)};
 }
 
 // ---- transforms of r numbers, in place ----------------------------------------------------------
@@ -67,7 +67,7 @@ template <int kRoom, class T>
 #pragma GCC unroll 3
     for (int j = 1; j <= half; ++j) {
       at = at + k < r ? at + k : at + k - r;
-      Vector<T> c = Vector<T>{} + turns[at], s = Vector<T>{} + turns[r + at];
+      Vector<T> c = broadcast(turns[at]), s = broadcast(turns[r + at]);
       even = {multiply_add(sum[j].re, c, even.re), multiply_add(sum[j].im, c, even.im)};
       odd = {multiply_add(difference[j].re, s, odd.re), multiply_add(difference[j].im, s, odd.im)};
     }
