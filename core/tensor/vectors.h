@@ -85,7 +85,8 @@ template <class T>
 
 // With AVX2 an instruction shuffles within blocks of 16 bytes.
 template <class T>
-inline constexpr int kShuffleBlock = kVectorBytes == 32 ? kWidth<T> / 2 : kWidth<T>;
+inline constexpr int kShuffleBlock =
+    kVectorBytes == 32 && kWidth<T> * sizeof(T) > 16 ? kWidth<T> / 2 : kWidth<T>;
 // Where lanes come from that every_second takes within such blocks: with AVX2 the second and the
 // third quarter change places.
 template <class T>
