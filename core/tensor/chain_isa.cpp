@@ -19,52 +19,87 @@ template <class Short>
   }
 }
 
-// All links for `count` vectors from `at` on: enough of them to do while the next link is looked
+// A link as the loop reads it. A product and the sum that follows are done at once, which saves
+// looking up the second.
+template <class T>
+struct Step {
+  Arithmetic how;
+  bool is_number;
+  bool is_added_to;  // a product, by the next step
+  const T* y;
+};
+
+// The steps of a chain whose operand k begins at at(k). Returns how many.
+template <class T, class At>
+int read_links(const Chain& chain, At at, Step<T>* steps) {
+  for (int l = 0; l < chain.count; ++l) {
+    const auto [how, operand, is_number] = chain.links[l];
+    steps[l] = {how, is_number, false, has_two_operands(how) ? at(operand, is_number) : nullptr};
+    if (l && how == Arithmetic::add && steps[l - 1].how == Arithmetic::multiply)
+      steps[l - 1].is_added_to = true;
+  }
+  return chain.count;
+}
+
+// All steps for `count` vectors from `at` on: enough of them to do while the next step is looked
 // up, and few enough for the registers.
 template <int count, class T>
-[[gnu::always_inline]] inline void run_block(const Chain& chain, const void* const* operands,
+[[gnu::always_inline]] inline void run_block(const Step<T>* step, int steps, const T* start,
                                              int64_t at, T* result) {
   using V = Vector<T>;
   V x[count];
-  const T* start = static_cast<const T*>(operands[0]) + at;
 #pragma GCC unroll 8
-  for (int v = 0; v < count; ++v) x[v] = load_vector(start + v * kWidth<T>);
-  for (int l = 0; l < chain.count; ++l) {
-    const auto [how, operand, is_number] = chain.links[l];
-    auto with_y = [&](auto f) __attribute__((always_inline)) {
-      const T* y = static_cast<const T*>(operands[operand]);
-      if (is_number) {
-        const V number = broadcast(*y);
+  for (int v = 0; v < count; ++v) x[v] = load_vector(start + at + v * kWidth<T>);
+  auto each = [&](auto f) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-        for (int v = 0; v < count; ++v) x[v] = f(x[v], number);
-      } else {
-#pragma GCC unroll 8
-        for (int v = 0; v < count; ++v) x[v] = f(x[v], load_vector(y + at + v * kWidth<T>));
-      }
-    };
-    auto alone = [&](auto f) __attribute__((always_inline)) {
-#pragma GCC unroll 8
-      for (int v = 0; v < count; ++v) x[v] = f(x[v]);
-    };
-    switch (how) {
+    for (int v = 0; v < count; ++v) x[v] = f(x[v], v);
+  };
+  // Calls f with what gives the operand of a step for vector v.
+  auto with_operand = [&](const Step<T>& of, auto f) __attribute__((always_inline)) {
+    if (of.is_number) {
+      const V number = broadcast(*of.y);
+      f([=](int) __attribute__((always_inline)) { return number; });
+    } else {
+      const T* y = of.y + at;
+      f([=](int v) __attribute__((always_inline)) { return load_vector(y + v * kWidth<T>); });
+    }
+  };
+  auto with_y = [&](auto f) __attribute__((always_inline)) {
+    with_operand(*step, [&](auto y) __attribute__((always_inline)) {
+      each([&](V a, int v) __attribute__((always_inline)) { return f(a, y(v)); });
+    });
+  };
+  auto multiply_add = [&]() __attribute__((always_inline)) {
+    with_operand(step[0], [&](auto y) __attribute__((always_inline)) {
+      with_operand(step[1], [&](auto z) __attribute__((always_inline)) {
+        each([&](V a, int v) __attribute__((always_inline)) { return a * y(v) + z(v); });
+      });
+    });
+    ++step;
+  };
+  for (const Step<T>* end = step + steps; step != end; ++step) switch (step->how) {
       case Arithmetic::add: with_y([](V a, V b) { return a + b; }); break;
       case Arithmetic::subtract: with_y([](V a, V b) { return a - b; }); break;
       case Arithmetic::subtract_from: with_y([](V a, V b) { return b - a; }); break;
-      case Arithmetic::multiply: with_y([](V a, V b) { return a * b; }); break;
+      case Arithmetic::multiply:
+        if (step->is_added_to) multiply_add();
+        else with_y([](V a, V b) { return a * b; });
+        break;
       case Arithmetic::divide: with_y([](V a, V b) { return a / b; }); break;
       case Arithmetic::divide_from: with_y([](V a, V b) { return b / a; }); break;
-      case Arithmetic::negate: alone([](V a) { return -a; }); break;
-      case Arithmetic::absolute: alone([](V a) { return V(VectorBits<T>(a) << 1 >> 1); }); break;
-      case Arithmetic::square: alone([](V a) { return a * a; }); break;
-      case Arithmetic::relu: alone([](V a) { return a <= 0 ? V{} : a; }); break;
+      case Arithmetic::negate: each([](V a, int) { return -a; }); break;
+      case Arithmetic::absolute:
+        each([](V a, int) { return V(VectorBits<T>(a) << 1 >> 1); });
+        break;
+      case Arithmetic::square: each([](V a, int) { return a * a; }); break;
+      case Arithmetic::relu: each([](V a, int) { return a <= 0 ? V{} : a; }); break;
       case Arithmetic::round_float16:
-        if constexpr (detail::kSame<T, float>) alone(rounded<Half>);
+        if constexpr (detail::kSame<T, float>) each([](V a, int) { return rounded<Half>(a); });
         break;
       case Arithmetic::round_bfloat16:
-        if constexpr (detail::kSame<T, float>) alone(rounded<BFloat16>);
+        if constexpr (detail::kSame<T, float>) each([](V a, int) { return rounded<BFloat16>(a); });
         break;
     }
-  }
 #pragma GCC unroll 8
   for (int v = 0; v < count; ++v) store_vector(result + at + v * kWidth<T>, x[v]);
 }
@@ -73,27 +108,26 @@ template <class T>
 void run_chain(const void* const* operands, const void* scalars, void* result, int64_t n) {
   constexpr int kVectors = 8;
   const Chain& chain = *static_cast<const Chain*>(scalars);
+  auto operand = [&](int k) { return static_cast<const T*>(operands[k]); };
+  const T* start = operand(0);
   T* to = static_cast<T*>(result);
+  Step<T> steps[Chain::kMost];
+  int count = read_links(chain, [&](int k, bool) { return operand(k); }, steps);
   int64_t i = 0;
   for (; i + kVectors * kWidth<T> <= n; i += kVectors * kWidth<T>)
-    run_block<kVectors>(chain, operands, i, to);
-  for (; i + kWidth<T> <= n; i += kWidth<T>) run_block<1>(chain, operands, i, to);
+    run_block<kVectors>(steps, count, start, i, to);
+  for (; i + kWidth<T> <= n; i += kWidth<T>) run_block<1>(steps, count, start, i, to);
   if (i == n) return;
   // What fills no vector, from copies that do.
   T copies[Chain::kMost + 1][kWidth<T>] = {}, last[kWidth<T>];
-  const void* in[Chain::kMost + 1];
   const size_t rest = size_t(n - i) * sizeof(T);
   auto copy = [&](int k) {
-    __builtin_memcpy(copies[k], static_cast<const T*>(operands[k]) + i, rest);
-    in[k] = copies[k];
+    __builtin_memcpy(copies[k], operand(k) + i, rest);
+    return copies[k];
   };
-  copy(0);
-  for (int l = 0; l < chain.count; ++l) {
-    const auto [how, operand, is_number] = chain.links[l];
-    if (is_number) in[operand] = operands[operand];
-    else if (has_two_operands(how)) copy(operand);
-  }
-  run_block<1>(chain, in, 0, last);
+  count = read_links(
+      chain, [&](int k, bool is_number) { return is_number ? operand(k) : copy(k); }, steps);
+  run_block<1>(steps, count, copy(0), 0, last);
   __builtin_memcpy(to + i, last, rest);
 }
 
