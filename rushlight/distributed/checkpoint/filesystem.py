@@ -1,8 +1,9 @@
 """Checkpoints in a folder: a file of each rank, and one that says what is where.
 
-Tensors are in the format of safetensors, which has no complex128: those are pairs of float64. Values
-are in it as the bytes that the planner gives; the rest is JSON. Each save has files of other names; the one that says where things are is replaced at the
-end, so that a folder holds a whole checkpoint at any time.
+Tensors are in the format of safetensors, which has no complex128: those are pairs of float64.
+Values are in it as the bytes that the planner gives; the rest is JSON. Each save has files of other
+names; the one that says where things are is replaced at the end, so that a folder holds a whole
+checkpoint at any time.
 """
 
 from __future__ import annotations
@@ -228,8 +229,7 @@ class FileSystemReader(_InFolder, StorageReader):
         self._pairs = {
             key
             for key, entry in metadata.state_dict_metadata.items()
-            if isinstance(entry, TensorStorageMetadata)
-            and entry.properties.dtype is rl.complex128
+            if isinstance(entry, TensorStorageMetadata) and entry.properties.dtype is rl.complex128
         }
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
