@@ -273,7 +273,7 @@ class FileSystemReader(_InFolder, StorageReader):
         starts, lengths = item.storage_offsets, item.lengths
         in_pairs = isinstance(info.place, str) and item.storage_index.fqn in self._pairs
         if in_pairs:
-            starts, lengths = (*starts, 0), (*lengths, 2)
+            starts, lengths = rl.Size((*starts, 0)), rl.Size((*lengths, 2))
         if isinstance(info.place, str):
             tensor = self._file(info).get_slice(info.place)
             shape = tensor.get_shape()
