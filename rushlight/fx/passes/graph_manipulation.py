@@ -70,6 +70,7 @@ def get_size_of_all_nodes(fx_module: GraphModule, args: Sequence[Tensor] | None 
     """
     if args is not None:
         ShapeProp(fx_module).propagate(*args)
+    node: Any
     for node in fx_module.graph.nodes:
         if node.op != "output":
             node.size_bytes = get_size_of_node(fx_module, node)
