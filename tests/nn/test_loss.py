@@ -274,3 +274,19 @@ def test_losses_of_halves_are_halves_next_to_wider_targets_and_weights(dtype: to
     ):
         assert losses.dtype is dtype
     assert F.binary_cross_entropy_with_logits(x, wide).dtype is torch.float32
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss])
+def test_a_target_without_dims_counts_for_the_dtype_as_others_do(loss: Any) -> None:
+    x, target = (
+        torch.tensor([0.5, 2.0], dtype=torch.bfloat16, requires_grad=True),
+        torch.tensor(1.0),
+    )
+    result = loss(x, target, reduction="none")
+    assert result.dtype is torch.float32
+    assert torch.equal(result, loss(x.float(), target.expand(2), reduction="none"))
+    assert loss(target, x).dtype is torch.float32
+    assert F.huber_loss(x, target).dtype is torch.bfloat16
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert gradient.dtype is torch.bfloat16 and gradient.abs().sum() > 0

@@ -8,6 +8,14 @@
 
 namespace rushlight {
 
+// Input and target in one shape, where one without dims counts for the dtype as much as the other.
+static std::pair<Tensor, Tensor> in_one_shape(const Tensor& input, const Tensor& target) {
+  warn_of_broadcast(input, target);
+  if (input.sizes() == target.sizes()) return {input, target};
+  Shape sizes = broadcast_shapes(input.sizes(), target.sizes());
+  return {expand(input, sizes), expand(target, sizes)};
+}
+
 // An operand of integers or truth values as one of floats, where the other has those.
 static Tensor in_floats(const Tensor& operand, const Tensor& other) {
   bool differ = !is_differentiable(operand.dtype()) && is_floating(other.dtype());
@@ -32,10 +40,9 @@ With a weight for each element, the mean is over the weights.)",
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
-    warn_of_broadcast(input, target);
+    auto [x, y] = in_one_shape(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
-    Tensor x = in_floats(input, target), y = in_floats(target, input);
-    Tensor errors = call<"_squared_error", Tensor>(x, y);
+    Tensor errors = call<"_squared_error", Tensor>(in_floats(x, y), in_floats(y, x));
     return reduce_weighted_loss(errors, weight, input, how);
   },
 })
@@ -51,14 +58,14 @@ With a weight for each element, the mean is over the weights.)",
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
-    warn_of_broadcast(input, target);
+    auto [x, y] = in_one_shape(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
-    bool whole = is_integral(input.dtype()) && is_integral(target.dtype());
+    bool whole = is_integral(x.dtype()) && is_integral(y.dtype());
     // Gradients read the difference, so that the program may write to what it compared.
-    bool recorded = is_grad_enabled() && (detail::wants_grad(input) || detail::wants_grad(target));
-    Tensor errors = whole      ? maximum(input, target) - minimum(input, target)
-                    : recorded ? abs(input - target)
-                               : call<"_absolute_error", Tensor>(input, target);
+    bool recorded = is_grad_enabled() && (detail::wants_grad(x) || detail::wants_grad(y));
+    Tensor errors = whole      ? maximum(x, y) - minimum(x, y)
+                    : recorded ? abs(x - y)
+                               : call<"_absolute_error", Tensor>(x, y);
     return reduce_weighted_loss(errors, weight, input, how);
   },
 })
@@ -74,10 +81,10 @@ d^2 / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewher
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, double beta) {
-    warn_of_broadcast(input, target);
+    auto [whole_input, whole_target] = in_one_shape(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
     CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta, ".");
-    Tensor x = in_floats(input, target), y = in_floats(target, input);
+    Tensor x = in_floats(whole_input, whole_target), y = in_floats(whole_target, whole_input);
     if (beta == 0) return reduce_loss(call<"_absolute_error", Tensor>(x, y), how);
     return reduce_loss(call<"_smooth_l1", Tensor>(x, y, beta), how);
   },
@@ -94,9 +101,9 @@ d^2 / 2 where d = |input - target| is at most delta, delta * (d - delta / 2) els
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction,
                 double delta, const Tensor& weight) {
-    warn_of_broadcast(input, target);
+    auto [x, y] = in_one_shape(input, target);
     CHECK(delta > 0, "does not support non-positive values for delta, got ", delta, ".");
-    Tensor errors = call<"_huber", Tensor>(input, in_floats(target, input), delta);
+    Tensor errors = call<"_huber", Tensor>(x, in_floats(y, x), delta);
     Tensor losses = in_dtype_of(input, errors);
     return reduce_loss(weighted_losses(losses, weight, input), reduction);
   },
