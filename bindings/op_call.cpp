@@ -192,6 +192,7 @@ PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
 }
 
 void set_layout(const OpEntry& entry, Result& result, Layout layout) {
+  if (layout == Layout::strided) return;
   Tensor& tensor = std::get<Tensor>(result);
   if (entry.schema.name.find("empty") != std::string_view::npos) tensor = zeros_like(tensor);
   tensor = to_layout(tensor, layout);
@@ -257,7 +258,9 @@ void write_out(const OpEntry& entry, const Tensor& out, const Tensor& result) {
     CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
     check_writable(out);
     if (!(out.sizes() == result.sizes())) resize_out(entry, out, result);
-    copy_into(out, result);
+    bool is_seen = call_watch.watchers & kWatchedByModes;  // which know no other write than ops
+    if (is_seen) copy_(out, result);
+    else copy_into(out, result);
   }
   if (!out.impl()->untracked) out.storage()->bump_version(op);
 }
@@ -271,7 +274,8 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
 }
 
 // A device or a layout that the call names must be that of `out`.
-void check_asked(const OpEntry& entry, const Value* values, const Tensor& out, Layout layout) {
+void check_asked(const OpEntry& entry, const Value* values, const Tensor& out,
+                 std::optional<Layout> layout) {
   const char* op = entry.schema.name_text;
   const int device = entry.schema.index_of("device");
   auto* asked = device < 0 ? nullptr : std::get_if<Device>(&values[device]);
@@ -279,7 +283,7 @@ void check_asked(const OpEntry& entry, const Value* values, const Tensor& out, L
                              (!asked->has_index() || *asked == out.device()));
   CHECK(is_there, op, ": device ", *asked, " does not match device ", out.device(),
         " of out. Leave device out.");
-  CHECK(layout == Layout::strided || layout == layout_of(out), op, ": layout ", layout_name(layout),
+  CHECK(!layout || *layout == layout_of(out), op, ": layout ", layout_name(*layout),
         " does not match layout ", layout_name(layout_of(out)), " of out. Leave layout out.");
 }
 

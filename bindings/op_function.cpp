@@ -104,7 +104,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
           if (error.has_op() && !error.is_ours()) error.rename_op(self->name->c_str());
           throw;
         }
-        if (extras.layout != Layout::strided) set_layout(*entry, result, extras.layout);
+        if (extras.layout) set_layout(*entry, result, *extras.layout);
         if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
         if (has_named_results(*entry) && is_numpys(nargs, keywords))
           return wrap(std::get<std::vector<Tensor>>(result)[0]);

@@ -278,8 +278,8 @@ const char* canonical_name(const char* name) {
   return name;
 }
 
-// A torch.layout by its name, see rushlight/_layout.py; None is the strided one.
-bool read_layout(PyObject* object, Layout& out) {
+// A torch.layout by its name, see rushlight/_layout.py; None is as good as none.
+bool read_layout(PyObject* object, std::optional<Layout>& out) {
   if (object == Py_None) return true;
   Ref name(PyObject_GetAttrString(object, "_name"));
   PyErr_Clear();
@@ -339,7 +339,18 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     if (chooses && !std::get<bool>(values_[size_t(i)]))
       return fail("argument '" + std::string(arg.name) + "' must be True");
   }
+  if (extras_.layout == Layout::strided) forget_layout();
   return true;
+}
+
+// What is made dense beside a sparse tensor takes its sizes, dtype and device, and no element.
+void Call::forget_layout() {
+  auto* input = std::get_if<const Tensor*>(&values_[0]);
+  if (!input || !(*input)->is_sparse()) return;
+  const Tensor& sparse = **input;
+  Tensor one = empty(Shape(), sparse.dtype(), sparse.device());
+  values_[0] =
+      &arena_.tensors.emplace_front(alias(one, sparse.sizes(), Shape(size_t(sparse.dim())), 0));
 }
 
 bool Call::put(int i, PyObject* object) {

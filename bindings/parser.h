@@ -36,7 +36,7 @@ struct Arena {
 struct Extras {
   PyObject* out = nullptr;
   bool requires_grad = false;
-  Layout layout = Layout::strided;
+  std::optional<Layout> layout;
 };
 
 // Why the arguments of a call do not fit an overload.
@@ -65,6 +65,7 @@ class Call {
   bool put_ints(int i, PyObject* const* items, Py_ssize_t count);
   bool put_tensors(PyObject* const* args, Py_ssize_t nargs);
   bool put_keyword(PyObject* key, PyObject* object);
+  void forget_layout();
   bool fail(std::string message);
   bool fail_shape(std::string message);
   std::string expectation(int i) const;  // what argument i must be

@@ -282,6 +282,13 @@ def test_asarray_takes_a_capsule_of_dlpack() -> None:
     assert x.tolist() == [5, 1]
 
 
+def test_tensors_of_the_common_shape_are_not_viewed() -> None:
+    loc, scale = torch.zeros(3, requires_grad=True), torch.ones(())
+    wide, other = torch.broadcast_tensors(loc, scale)
+    assert wide is loc and other is not scale
+    assert torch.distributions.Normal(loc, 1.0).loc is loc
+
+
 def test_only_some_functions_take_tensors_without_brackets() -> None:
     x = torch.ones(2)
     assert [t.shape for t in torch.broadcast_tensors(x, torch.ones(3, 1))] == [(3, 2), (3, 2)]

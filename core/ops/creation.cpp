@@ -176,6 +176,7 @@ OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
   .doc     = R"(A tensor of ones in the shape of input.)",
   .variants = function,
   .seen    = Seen::whole,
+  .sparse  = sparse_ones_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
     return per_sample(filled(fresh_like(input, dtype, device, memory_format), 1), input);
@@ -187,6 +188,7 @@ OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? d
   .doc     = R"(A tensor filled with one value in the shape of input.)",
   .variants = function,
   .seen    = Seen::whole,
+  .sparse  = sparse_full_like,
   .forward = [](const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
     return per_sample(filled(fresh_like(input, dtype, device, memory_format), fill_value), input);
@@ -197,6 +199,7 @@ OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .doc     = R"(A tensor of undefined values with the dtype of input.)",
   .variants = method,
   .seen    = Seen::whole,
+  .sparse  = sparse_new_zeros,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(fresh_beside(input, size, dtype, device), input);
@@ -219,6 +222,7 @@ OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .doc     = R"(A tensor of zeros with the dtype of input.)",
   .variants = method,
   .seen    = Seen::whole,
+  .sparse  = sparse_new_zeros,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(cleared(fresh_beside(input, size, dtype, device)), input);
@@ -262,20 +266,25 @@ OP(eye, "(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tens
 OP(fill_, "(Tensor! input, Scalar value) -> Tensor", {
   .doc     = R"(Sets all elements to one value.)",
   .fills   = true,
+  .sparse  = by_forward,
   .batch   = by_elements,
-  .forward = [](const Tensor& input, Scalar value) { return filled(input, value); },
+  .forward = [](const Tensor& input, Scalar value) {
+    filled(input.is_sparse() ? entries_to_fill(input) : input, value);
+    return input;
+  },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(Sets all elements to the value of a 0-d tensor.)",
+  .sparse  = by_forward,
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& value) {
     return copy_(input, batch.has("value") ? Batch::padded(value, batch.rank("input")) : value);
   },
   .forward = [](const Tensor& input, const Tensor& value) {
     CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
           value.dim(), " dimensions.");
-    copy_into(input, value);
+    copy_into(input.is_sparse() ? entries_to_fill(input) : input, value);
     return input;
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),
@@ -285,6 +294,7 @@ OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor|Scalar value) -> Tensor", {
 OP(fill, "(Tensor input, Scalar value) -> Tensor", {
   .doc     = R"(A copy of input with all elements set to one value.)",
   .variants = function,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, Scalar value) {
     return call<"fill_", Tensor>(clone(input), value);
   },
@@ -293,6 +303,7 @@ OP(fill, "(Tensor input, Scalar value) -> Tensor", {
 OP(fill_tensor, "fill.Tensor(Tensor input, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(A copy of input with all elements set to the value of a 0-d tensor.)",
   .variants = function,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& value) {
     return call<"fill_tensor_", Tensor>(copy_to_write(input, {value}), value);
   },

@@ -14,6 +14,12 @@ inline Tensor prepared(const Tensor& t, DType dtype) {
   return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
 }
 
+// An operand as PyTorch's loops read it next to another one of halves: a number is rounded to them.
+inline Tensor rounded_next_to(const Tensor& other, const Tensor& operand) {
+  bool rounds = is_half(other.dtype()) && operand.impl()->wrapped_number;
+  return rounds ? to_dtype(operand, other.dtype()) : operand;
+}
+
 // f(Tag<T>{}) for float or double.
 template <class F>
 decltype(auto) by_type(DType dtype, F&& f) {

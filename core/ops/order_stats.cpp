@@ -78,7 +78,7 @@ Tensor median_of_all(const Tensor& input, bool ignore_nan) {
 Tensor median_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
   Tensor median = unsqueeze(result, -1);
   Tensor equal = equals_found(input, median);
-  return unsqueeze(g, -1) * equal / sum(equal, Shape{-1}, true);
+  return select(equal, unsqueeze(g, -1) / sum(equal, Shape{-1}, true), 0.0);
 }
 
 // ---- quantiles ----------------------------------------------------------------------------------

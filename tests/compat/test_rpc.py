@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compat.ranks import results_of
+from compat.ranks import check_agreement, results_of
 
 pytest.importorskip("torch")
 
@@ -66,6 +66,8 @@ results["then"] = rpc.rpc_async(other, divide, (1, 4)).then(lambda f: f.wait() *
 results["nested"] = rpc.rpc_sync(other, nested, (me,))
 results["later"] = rpc.rpc_sync(other, later, (me, 3))
 counter = rpc.remote(other, Counter, (3,))
+while not counter.confirmed_by_owner():  # it may come later than the value
+    time.sleep(0.01)
 results["rref"] = [counter.to_here().count, counter.is_owner(), counter.owner_name(),
                    counter.owner().id, counter.confirmed_by_owner()]
 results["methods"] = [counter.rpc_sync().add(2), counter.rpc_async().add().wait(),
@@ -91,4 +93,4 @@ print(json.dumps(results))
 
 def test_two_processes_agree_with_pytorch(tmp_path: Path) -> None:
     ours, theirs = (results_of(PROGRAM, name, tmp_path / "store") for name in FRAMEWORKS)
-    assert ours == theirs
+    check_agreement(ours, theirs, lambda name: 0)

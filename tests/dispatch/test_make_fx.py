@@ -221,6 +221,63 @@ def test_numbers_are_refused() -> None:
     assert get_proxy_mode() is None
 
 
+def test_numbers_in_literals_and_of_them_are_known() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        scale = torch.tensor([2.0, 3.0])
+        view = scale[1]
+        scale.mul_(2)
+        y = x * view.item() * float(scale.sum() / 2)
+        return y + 1 if torch.tensor(True) else y
+
+    graph = make_fx(program)(X)
+    assert torch.equal(graph(Y), Y * 6 * 5 + 1)
+
+
+def test_what_is_written_to_out_is_recorded() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        total, (values, places) = torch.zeros(()), (torch.zeros(2), torch.zeros(2).long())
+        torch.sum(x, out=total)
+        torch.max(x, 1, out=(values, places))
+        return x * total + values[0] + places[1]
+
+    graph = make_fx(program)(X)
+    assert torch.equal(graph(-Y), program(-Y))
+    assert targets(graph).count("aten.copy_.default") == 3
+
+
+CLOSED = torch.ones(())
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda literal, x: literal.add_(x.sum()),
+        lambda literal, x: literal.view(1).copy_(x[:1, 0]),
+        lambda literal, x: torch.sum(x, out=literal),
+        lambda literal, x: literal.bernoulli_(0.5),
+        lambda literal, x: literal.add_(CLOSED),
+    ],
+)
+def test_a_literal_that_something_else_was_written_to_is_known_no_more(write: Any) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        literal = torch.tensor(1.0)
+        write(literal, x)
+        return x * literal.item()
+
+    with pytest.raises(RuntimeError, match="asks for the number in a tensor"):
+        make_fx(program)(X)
+
+
+def test_numbers_of_literals_and_others_are_refused() -> None:
+    for program in (
+        lambda x: x * (torch.tensor(2.0) * x.sum()).item(),
+        lambda x: x * CLOSED.item(),
+        lambda x: x * torch.rand_like(torch.tensor(2.0)).item(),
+    ):
+        with pytest.raises(RuntimeError, match="asks for the number in a tensor"):
+            make_fx(program)(X)
+
+
 def test_all_tracing_modes() -> None:
     for mode in "real", "fake", "symbolic":
         assert torch.equal(make_fx(torch.sin, tracing_mode=mode)(X)(Y), Y.sin())

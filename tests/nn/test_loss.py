@@ -245,3 +245,48 @@ def test_the_targets_of_the_soft_margin_may_be_of_any_dtype(dtype: torch.dtype) 
     assert torch.equal(
         F.soft_margin_loss(x, target.to(dtype)), F.soft_margin_loss(x, target.float())
     )
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.smooth_l1_loss, partial(F.smooth_l1_loss, beta=0)])
+def test_truth_values_are_compared_with_floats_as_floats(loss: Any) -> None:
+    mask, floats = torch.tensor([True, False]), torch.tensor([0.5, 0.25], dtype=torch.bfloat16)
+    assert torch.equal(loss(mask, floats), loss(mask.bfloat16(), floats))
+    with pytest.raises(RuntimeError):
+        loss(mask, mask)
+    x = torch.tensor([0.5, 0.25], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: loss(x, mask), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_losses_of_halves_are_halves_next_to_wider_targets_and_weights(dtype: torch.dtype) -> None:
+    x = torch.tensor([0.5, 0.25, 1.0], dtype=dtype)
+    wide, whole = torch.tensor([1.0, 0.0, 1.0]), torch.tensor([1, 0, 4])
+    halves = wide.to(dtype)
+    for losses in (
+        F.huber_loss(x, wide, reduction="none"),
+        F.soft_margin_loss(x, wide, reduction="none"),
+        F.binary_cross_entropy(x, halves, wide, reduction="none"),
+        F.binary_cross_entropy_with_logits(x, halves, wide, reduction="none"),
+        F.binary_cross_entropy_with_logits(x, halves, pos_weight=wide, reduction="none"),
+        F.binary_cross_entropy_with_logits(wide, x, reduction="none"),
+        F.poisson_nll_loss(x, whole, full=True, reduction="none"),
+        F.margin_ranking_loss(x, x, whole, reduction="none"),
+    ):
+        assert losses.dtype is dtype
+    assert F.binary_cross_entropy_with_logits(x, wide).dtype is torch.float32
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss])
+def test_a_target_without_dims_counts_for_the_dtype_as_others_do(loss: Any) -> None:
+    x, target = (
+        torch.tensor([0.5, 2.0], dtype=torch.bfloat16, requires_grad=True),
+        torch.tensor(1.0),
+    )
+    result = loss(x, target, reduction="none")
+    assert result.dtype is torch.float32
+    assert torch.equal(result, loss(x.float(), target.expand(2), reduction="none"))
+    assert loss(target, x).dtype is torch.float32
+    assert F.huber_loss(x, target).dtype is torch.bfloat16
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert gradient.dtype is torch.bfloat16 and gradient.abs().sum() > 0

@@ -37,6 +37,13 @@ def test_gradient_of_the_median_is_shared_by_equal_elements() -> None:
     assert y.grad.tolist() == [0.0, 0.5, 0.0, 0.5]
 
 
+@pytest.mark.parametrize("choose", [torch.median, torch.max, torch.min])
+def test_elements_that_were_not_chosen_have_no_gradient_even_of_nan(choose: Any) -> None:
+    x = torch.tensor([1.0, 4.0, NAN], requires_grad=True)
+    (choose(x) * NAN).backward()
+    assert x.grad[:2].tolist() == [0, 0] and x.grad[2].isnan()
+
+
 def test_median_of_nothing() -> None:
     assert torch.median(torch.empty(0)).isnan()
     assert torch.median(torch.empty(0, dtype=torch.int32)).dtype == torch.int32

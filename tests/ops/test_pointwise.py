@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -595,9 +596,21 @@ def test_halves_are_divided_by_a_number_rounded_to_one(dtype: torch.dtype) -> No
         assert torch.equal(divide(x, 2), divide(x, torch.tensor(2.0, dtype=dtype)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["xlogy", "special.xlogy", "special.xlog1py"])
+def test_halves_meet_a_number_in_a_logarithm_as_it_rounds(name: str, dtype: torch.dtype) -> None:
+    function = attrgetter(name)(torch)
+    x = torch.tensor([0.1, 17.3, 100.0], dtype=dtype)
+    for number in (0.1, 2.7, 3, 1e5):
+        rounded = torch.tensor(number, dtype=dtype)
+        assert torch.equal(function(x, number), function(x, rounded))
+        assert torch.equal(function(number, x), function(rounded, x))
+
+
 def test_xlogy_passes_no_gradient_on_where_none_came() -> None:
     x = torch.tensor([2.0, 3.0], requires_grad=True)
     torch.xlogy(x, torch.tensor([-1.0, 0.0])).backward(torch.zeros(2))
+    torch.special.xlog1py(x, torch.tensor([-2.0, -1.0])).backward(torch.zeros(2))
     assert x.grad.tolist() == [0, 0]
 
 
@@ -620,6 +633,12 @@ def test_ties_share_the_gradient() -> None:
     assert [g.tolist() for g in gradients] == [[0.5, 0, 1], [0.5, 1, 0]]
     gradients = torch.autograd.grad(torch.minimum(x, y).sum(), (x, y))
     assert [g.tolist() for g in gradients] == [[0.5, 1, 0], [0.5, 0, 1]]
+    x = torch.tensor([1.0, 2.0, 3.0, nan, 1.0], requires_grad=True)
+    y = torch.tensor([1.0, 3.0, 2.0, 1.0, nan], requires_grad=True)
+    gradients = torch.autograd.grad(torch.fmax(x, y).sum(), (x, y))
+    assert [g.tolist() for g in gradients] == [[0.5, 0, 1, 0, 1], [0.5, 1, 0, 1, 0]]
+    gradients = torch.autograd.grad(torch.fmin(x, y).sum(), (x, y))
+    assert [g.tolist() for g in gradients] == [[0.5, 1, 0, 0, 1], [0.5, 0, 1, 1, 0]]
 
 
 def test_bounds_that_are_numbers_stop_gradients_where_elements_equal_them() -> None:

@@ -289,3 +289,55 @@ def test_parts_of_other_layouts_are_refused() -> None:
         with pytest.raises(RuntimeError, match=message):
             ask()
     assert (torch.ones(2, 3).sparse_dim(), torch.ones(2, 3).dense_dim()) == (0, 2)
+
+
+@pytest.mark.parametrize("layout", [x for x in LAYOUTS if x is not torch.sparse_coo])
+def test_filling_a_compressed_tensor_sets_its_entries(layout: Any) -> None:
+    x = in_layout(coo(4, 4, 6, repeats=False), layout)
+    entries = (x.to_dense() != 0) if x.values().dim() == 1 else None
+    for filled in (
+        torch.ones_like(x),
+        torch.full_like(x, 1),
+        torch.fill(x, 1.0),
+        torch.fill(x, torch.tensor(1.0)),
+        x.clone().fill_(1),
+        x.clone().fill_(torch.tensor(1.0)),
+    ):
+        assert (filled.layout, filled._nnz(), filled.dtype) == (layout, x._nnz(), x.dtype)
+        assert torch.equal(filled.values(), torch.ones_like(x.values()))
+        assert entries is None or torch.equal(filled.to_dense(), entries.to(x.dtype))
+    assert torch.ones_like(x, dtype=torch.float32).dtype is torch.float32
+    assert x.values().unique().numel() > 1
+    values = x.values()
+    x.fill_(3)
+    assert torch.equal(values, torch.full_like(values, 3))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_made_beside_a_sparse_tensor_may_be_dense(layout: Any) -> None:
+    x = in_layout(coo(4, 6, 7).float(), layout)
+    strided = {"layout": torch.strided}
+    assert torch.equal(torch.zeros_like(x, **strided), torch.zeros(4, 6))
+    assert torch.equal(torch.ones_like(x, **strided), torch.ones(4, 6))
+    assert torch.equal(torch.full_like(x, 2, **strided), torch.full((4, 6), 2.0))
+    assert torch.empty_like(x, **strided).stride() == (6, 1)
+    assert torch.rand_like(x, **strided).max() > 0
+    assert torch.equal(x.new_full((2,), 3, **strided), torch.full((2,), 3.0))
+    assert torch.equal(x.new_zeros(2, **strided), torch.zeros(2))
+    with pytest.raises(RuntimeError, match="not implemented for tensors of layout"):
+        x.new_ones(2)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_new_tensor_beside_a_sparse_one_is_sparse_without_entries(layout: Any) -> None:
+    x = in_layout(coo(4, 4, 6, repeats=False).float(), layout)
+    for new in (x.new_zeros(6, 8), x.new_empty((6, 8)), x.new_zeros((6, 8), dtype=torch.int64)):
+        assert (new.layout, new._nnz(), tuple(new.shape)) == (layout, 0, (6, 8))
+        assert torch.equal(new.to_dense(), torch.zeros(6, 8, dtype=new.dtype))
+    assert x.new_zeros((6, 8), dtype=torch.int64).dtype is torch.int64
+
+
+def test_a_coo_tensor_cannot_be_filled() -> None:
+    for fill in (torch.ones_like, lambda x: torch.full_like(x, 2), lambda x: x.fill_(1)):
+        with pytest.raises(NotImplementedError, match="layout sparse_coo"):
+            fill(coo(3, 4, 5))

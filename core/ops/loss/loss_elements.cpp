@@ -8,10 +8,25 @@
 
 namespace rushlight {
 
-// An operand of integers as one of floats, where the other has those.
+// Input and target in one shape, where one without dims counts for the dtype as much as the other.
+static std::pair<Tensor, Tensor> in_one_shape(const Tensor& input, const Tensor& target) {
+  warn_of_broadcast(input, target);
+  if (input.sizes() == target.sizes()) return {input, target};
+  Shape sizes = broadcast_shapes(input.sizes(), target.sizes());
+  return {expand(input, sizes), expand(target, sizes)};
+}
+
+// An operand of integers or truth values as one of floats, where the other has those.
 static Tensor in_floats(const Tensor& operand, const Tensor& other) {
-  bool differ = is_integral(operand.dtype()) && is_floating(other.dtype());
+  bool differ = !is_differentiable(operand.dtype()) && is_floating(other.dtype());
   return differ ? cast(operand, other.dtype()) : operand;
+}
+
+// Losses in the dtype of the argument that PyTorch's have, whatever the others are of.
+static Tensor in_dtype_of(const Tensor& argument, const Tensor& losses) {
+  bool keeps_all =
+      is_floating(argument.dtype()) ? is_floating(losses.dtype()) : is_complex(argument.dtype());
+  return keeps_all ? cast(losses, argument.dtype()) : losses;
 }
 
 OP(mse_loss,
@@ -21,13 +36,13 @@ OP(mse_loss,
   .doc     = R"(The squared differences: (input - target)^2.
 
 With a weight for each element, the mean is over the weights.)",
-  .dtypes  = real_numeric,
+  .dtypes  = real,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
-    warn_of_broadcast(input, target);
+    auto [x, y] = in_one_shape(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
-    Tensor errors = call<"_squared_error", Tensor>(in_floats(input, target), target);
+    Tensor errors = call<"_squared_error", Tensor>(in_floats(x, y), in_floats(y, x));
     return reduce_weighted_loss(errors, weight, input, how);
   },
 })
@@ -43,14 +58,14 @@ With a weight for each element, the mean is over the weights.)",
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
-    warn_of_broadcast(input, target);
+    auto [x, y] = in_one_shape(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
-    bool whole = is_integral(input.dtype()) && is_integral(target.dtype());
+    bool whole = is_integral(x.dtype()) && is_integral(y.dtype());
     // Gradients read the difference, so that the program may write to what it compared.
-    bool recorded = is_grad_enabled() && (detail::wants_grad(input) || detail::wants_grad(target));
-    Tensor errors = whole      ? maximum(input, target) - minimum(input, target)
-                    : recorded ? abs(input - target)
-                               : call<"_absolute_error", Tensor>(input, target);
+    bool recorded = is_grad_enabled() && (detail::wants_grad(x) || detail::wants_grad(y));
+    Tensor errors = whole      ? maximum(x, y) - minimum(x, y)
+                    : recorded ? abs(x - y)
+                               : call<"_absolute_error", Tensor>(x, y);
     return reduce_weighted_loss(errors, weight, input, how);
   },
 })
@@ -62,16 +77,16 @@ OP(smooth_l1_loss,
   .doc     = R"(Squared differences close to zero, absolute ones further away (Girshick 2015).
 
 d^2 / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewhere.)",
-  .dtypes  = real_numeric,
+  .dtypes  = real,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, double beta) {
-    warn_of_broadcast(input, target);
+    auto [whole_input, whole_target] = in_one_shape(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
     CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta, ".");
-    Tensor x = in_floats(input, target);
-    if (beta == 0) return reduce_loss(call<"_absolute_error", Tensor>(x, target), how);
-    return reduce_loss(call<"_smooth_l1", Tensor>(x, target, beta), how);
+    Tensor x = in_floats(whole_input, whole_target), y = in_floats(whole_target, whole_input);
+    if (beta == 0) return reduce_loss(call<"_absolute_error", Tensor>(x, y), how);
+    return reduce_loss(call<"_smooth_l1", Tensor>(x, y, beta), how);
   },
 })
 
@@ -86,9 +101,10 @@ d^2 / 2 where d = |input - target| is at most delta, delta * (d - delta / 2) els
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction,
                 double delta, const Tensor& weight) {
-    warn_of_broadcast(input, target);
+    auto [x, y] = in_one_shape(input, target);
     CHECK(delta > 0, "does not support non-positive values for delta, got ", delta, ".");
-    Tensor losses = call<"_huber", Tensor>(input, target, delta);
+    Tensor errors = call<"_huber", Tensor>(x, in_floats(y, x), delta);
+    Tensor losses = in_dtype_of(input, errors);
     return reduce_loss(weighted_losses(losses, weight, input), reduction);
   },
 })
@@ -110,7 +126,7 @@ binary_cross_entropy_with_logits is more accurate than sigmoid and this.)",
           target.sizes(), " that is different to the input size ", input.sizes(),
           " is deprecated. Please ensure they have the same size.");
     Tensor losses = call<"_binary_cross_entropy", Tensor>(input, target);
-    return reduce_loss(weight.defined() ? losses * weight : losses,
+    return reduce_loss(weight.defined() ? in_dtype_of(losses, losses * weight) : losses,
                        reduction_of(reduction, size_average, reduce));
   },
 })
@@ -137,7 +153,8 @@ Example:
     Tensor losses = call<"_logits_loss", Tensor>(input, target);
     if (pos_weight.defined())
       losses = losses + target * (pos_weight - 1) * softplus(-input);
-    return reduce_loss(weight.defined() ? losses * weight : losses,
+    if (weight.defined()) losses = losses * weight;
+    return reduce_loss(in_dtype_of(is_floating(target.dtype()) ? target : input, losses),
                        reduction_of(reduction, size_average, reduce));
   },
 })
@@ -177,7 +194,7 @@ OP(soft_margin_loss,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
     Tensor z = -(target * input);
-    return reduce_loss(is_complex(z.dtype()) ? log1p(exp(z)) : softplus(z),
+    return reduce_loss(in_dtype_of(input, is_complex(z.dtype()) ? log1p(exp(z)) : softplus(z)),
                        reduction_of(reduction, size_average, reduce));
   },
 })
@@ -198,7 +215,7 @@ log(target!) is added where target is above 1.)",
     Tensor losses = log_input ? exp(input) - target * input : input - target * log(input + eps);
     if (full) {
       Tensor stirling = target * log(target) - target + log(target * 6.283185307179586) * 0.5;
-      losses = losses + select(target <= 1, 0.0, stirling);
+      losses = losses + in_dtype_of(losses, select(target <= 1, 0.0, stirling));
     }
     return reduce_loss(losses, reduction_of(reduction, size_average, reduce));
   },

@@ -100,8 +100,9 @@ Example:
     CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
           "All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
           ", input2: ", input2.sizes(), ", target: ", target.sizes(), ".");
-    Tensor difference = as_floats(input1) - as_floats(input2);
-    return reduce_loss(at_least_zero(-as_floats(target) * difference + margin),
+    bool whole = is_integral(input1.dtype()) && is_integral(input2.dtype());
+    Tensor difference = whole ? as_floats(input1) - as_floats(input2) : input1 - input2;
+    return reduce_loss(at_least_zero(margin - target * difference),
                        reduction_of(reduction, size_average, reduce));
   },
 })

@@ -1,6 +1,9 @@
 // Owns arithmetic, logic and bit operations on two or three tensors, any of which but the first may
 // be a Python number. Comparisons are in compare.cpp, choices in pointwise_choice.cpp.
 #include "core/ops/op.h"
+#ifndef RUSHLIGHT_ISA
+#include "core/ops/operands.h"
+#endif
 
 namespace rushlight {
 
@@ -256,14 +259,6 @@ Integers then give integers.)",
   },
 })
 
-#ifndef RUSHLIGHT_ISA
-// A number as PyTorch divides halves by it: rounded to one.
-static Tensor divisor_of(const Tensor& input, const Tensor& other) {
-  bool rounds = is_half(input.dtype()) && other.impl()->wrapped_number;
-  return rounds ? cast(other, input.dtype()) : other;
-}
-#endif
-
 POINTWISE(remainder_value, (R input, R other), remainder(input, other))
 OP(remainder, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(The remainder of input / other with the sign of other: Python's %.
@@ -275,7 +270,7 @@ Example:
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
-    return pointwise_into<remainder_value>(into, input, divisor_of(input, other));
+    return pointwise_into<remainder_value>(into, input, rounded_next_to(input, other));
   },
   .saves   = saves<"input", "other">,
   .grads   = grads(
@@ -292,7 +287,7 @@ OP(fmod, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
-    return pointwise_into<fmod_value>(into, input, divisor_of(input, other));
+    return pointwise_into<fmod_value>(into, input, rounded_next_to(input, other));
   },
   .saves   = saves<"input", "other">,
   .grads   = grads(

@@ -40,9 +40,9 @@ OP(minimum, "(Tensor input, Tensor other) -> Tensor", {
 
 POINTWISE(fmax_value, (R input, R other), fmax(input, other))
 POINTWISE(fmax_grad_input, (T g, T input, T other),
-          select((input >= other) | isnan(other), g, S(0)))
+          select(input == other, g * S(0.5), select((input > other) | isnan(other), g, S(0))))
 POINTWISE(fmax_grad_other, (T g, T input, T other),
-          select((input >= other) | isnan(other), S(0), g))
+          select(input == other, g * S(0.5), select((input > other) | isnan(other), S(0), g)))
 OP(fmax, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The larger of two elements; if one is NaN, the other.",
   .dtypes  = real,
@@ -53,9 +53,9 @@ OP(fmax, "(Tensor input, Tensor other) -> Tensor", {
 
 POINTWISE(fmin_value, (R input, R other), fmin(input, other))
 POINTWISE(fmin_grad_input, (T g, T input, T other),
-          select((input <= other) | isnan(other), g, S(0)))
+          select(input == other, g * S(0.5), select((input < other) | isnan(other), g, S(0))))
 POINTWISE(fmin_grad_other, (T g, T input, T other),
-          select((input <= other) | isnan(other), S(0), g))
+          select(input == other, g * S(0.5), select((input < other) | isnan(other), S(0), g)))
 OP(fmin, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The smaller of two elements; if one is NaN, the other.",
   .dtypes  = real,

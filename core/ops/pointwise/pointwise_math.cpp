@@ -2,6 +2,9 @@
 // functions; pointwise_angle.cpp has sines and their kin. Gradients follow PyTorch's convention for
 // complex numbers: the incoming gradient times the conjugate of the derivative.
 #include "core/ops/op.h"
+#ifndef RUSHLIGHT_ISA
+#include "core/ops/operands.h"
+#endif
 
 namespace rushlight {
 
@@ -215,11 +218,15 @@ OP(log1p, "(Tensor input) -> Tensor", {
 POINTWISE(xlogy_value, (T input, T other), xlogy(input, other))
 POINTWISE(xlogy_grad_input, (T g, T input, T other),
           select((input == S(0)) & (other <= S(0)), S(0), xlogy(g, other)))
-OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
+OP(xlogy, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .home    = "torch special",
   .doc     = "input * log(other), 0 where input is 0, unless other is NaN.",
   .dtypes  = real,
-  .forward = formula<xlogy_value>,
+  .batch   = by_elements,
+  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+    return pointwise_into<xlogy_value>(into, rounded_next_to(other, input),
+                                     rounded_next_to(input, other));
+  },
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<xlogy_grad_input>),
                    d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {

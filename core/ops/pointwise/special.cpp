@@ -7,6 +7,7 @@
 #include "core/tensor/formula_special.h"
 #else
 #include "core/ops/no_derivative.h"
+#include "core/ops/operands.h"
 #endif
 
 namespace rushlight {
@@ -199,15 +200,25 @@ OP(entr, "(Tensor input) -> Tensor", {
   .grads   = grads(d<"input">(formula<entr_grad>)),
 })
 
+#ifndef RUSHLIGHT_ISA
+static Tensor xlog1py(const Tensor& input, const Tensor& other) {
+  return call<"xlog1py", Tensor>(input, other);
+}
+#endif
+
 POINTWISE(xlog1py_value, (T input, T other), xlog1py(input, other))
 POINTWISE(xlog1py_grad_input, (T g, T input, T other),
-          select((input == S(0)) & (other <= S(-1)), S(0), g * log1p(other)))
+          select((input == S(0)) & (other <= S(-1)), S(0), xlog1py(g, other)))
 POINTWISE(xlog1py_grad_other, (T g, T input, T other), g * input / (other + S(1)))
-OP(xlog1py, "(Tensor input, Tensor other) -> Tensor", {
+OP(xlog1py, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .home    = "special",
   .doc     = "input * log(1 + other), 0 where input is 0, unless other is NaN.",
   .dtypes  = real,
-  .forward = formula<xlog1py_value>,
+  .batch   = by_elements,
+  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+    return pointwise_into<xlog1py_value>(into, rounded_next_to(other, input),
+                                     rounded_next_to(input, other));
+  },
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<xlog1py_grad_input>),
                    d<"other">(formula<xlog1py_grad_other>)),

@@ -45,10 +45,11 @@ Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, 
   return call<"scatter_add_", Tensor>(zero, dim, at, g);
 }
 
-// Of the extreme of all elements: they share the gradient if they equal it, or are NaN as it is.
+// Of the extreme of all elements: those that equal it, or are NaN as it is, share the gradient. The
+// others have none, also of a gradient that is NaN.
 Tensor extreme_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
   Tensor equal = equals_found(input, result);
-  return g * equal / sum(equal);
+  return select(equal, g / sum(equal), 0.0);
 }
 
 }  // namespace

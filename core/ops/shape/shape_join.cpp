@@ -239,7 +239,7 @@ std::vector<Tensor> broadcast_all(TensorList tensors) {
   Shape sizes;
   for (const Tensor& t : tensors) sizes = broadcast_shapes(sizes, t.sizes());
   std::vector<Tensor> out;
-  for (const Tensor& t : tensors) out.push_back(expand(t, sizes));
+  for (const Tensor& t : tensors) out.push_back(t.sizes() == sizes ? t : expand(t, sizes));
   return out;
 }
 
@@ -407,7 +407,7 @@ OP(atleast_3d_list, "atleast_3d.list(Tensor[] *tensors) -> Tensor[]", {
 })
 
 OP(broadcast_tensors, "(Tensor[] *tensors) -> Tensor[]", {
-  .doc     = R"(The tensors expanded to their common shape, as views.)",
+  .doc     = R"(The tensors in their common shape: views of those that do not have it.)",
   .forward = [](TensorList tensors) {
     return tensors.empty() ? std::vector<Tensor>() : broadcast_all(tensors);
   },

@@ -82,5 +82,13 @@ Tensor sparse_zeros_like(const Tensor& input, std::optional<DType> dtype,
                          std::optional<Device> device, std::optional<MemoryFormat>);
 Tensor sparse_empty_like(const Tensor& input, std::optional<DType> dtype,
                          std::optional<Device> device, std::optional<MemoryFormat> format);
+Tensor sparse_full_like(const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
+                        std::optional<Device> device, std::optional<MemoryFormat> format);
+Tensor sparse_ones_like(const Tensor& input, std::optional<DType> dtype,
+                        std::optional<Device> device, std::optional<MemoryFormat> format);
+Tensor sparse_new_zeros(const Tensor& input, ShapeRef size, std::optional<DType> dtype,
+                        std::optional<Device> device);
+// The values of a compressed tensor, all that filling it sets; it refuses COO tensors.
+Tensor entries_to_fill(const Tensor& sparse);
 
 }  // namespace rushlight

@@ -57,6 +57,14 @@ Tensor permute_compressed(const Tensor& input, const Shape& order) {
   return matrix[0] < matrix[1] ? result : turned(result);
 }
 
+// In the layout of input.
+Tensor without_entries(const Tensor& input, ShapeRef size, int64_t sparse_dim,
+                       std::optional<DType> dtype, std::optional<Device> device) {
+  CHECK(!device || *device == input.device(), ErrorKind::kNotImplemented,
+        "sparse tensors are not implemented on ", *device, ".");
+  return to_layout_of(input, empty_coo(size, sparse_dim, dtype.value_or(input.dtype())));
+}
+
 }  // namespace
 
 Tensor sparse_permute(const Tensor& input, ShapeRef dims) {
@@ -256,11 +264,7 @@ std::vector<Tensor> sparse_unbind(const Tensor& input, int64_t dim) {
 
 Tensor sparse_zeros_like(const Tensor& input, std::optional<DType> dtype,
                          std::optional<Device> device, std::optional<MemoryFormat>) {
-  CHECK(!device || *device == input.device(), ErrorKind::kNotImplemented,
-        "sparse tensors are not implemented on ", *device, ".");
-  Tensor none =
-      empty_coo(input.sizes(), pattern_of(input)->sparse_dim(), dtype.value_or(input.dtype()));
-  return to_layout_of(input, none);
+  return without_entries(input, input.sizes(), pattern_of(input)->sparse_dim(), dtype, device);
 }
 
 // A compressed tensor keeps its pattern.
@@ -269,6 +273,27 @@ Tensor sparse_empty_like(const Tensor& input, std::optional<DType> dtype,
   if (pattern_of(input)->is_coo()) return sparse_zeros_like(input, dtype, device, format);
   return sparse_like(call<"empty_like", Tensor>(plain_values_of(input), dtype, device, format),
                      input);
+}
+
+Tensor sparse_full_like(const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
+                        std::optional<Device> device, std::optional<MemoryFormat> format) {
+  return sparse_like(
+      call<"full_like", Tensor>(entries_to_fill(input), fill_value, dtype, device, format), input);
+}
+
+Tensor sparse_ones_like(const Tensor& input, std::optional<DType> dtype,
+                        std::optional<Device> device, std::optional<MemoryFormat> format) {
+  return sparse_full_like(input, 1, dtype, device, format);
+}
+
+Tensor sparse_new_zeros(const Tensor& input, ShapeRef size, std::optional<DType> dtype,
+                        std::optional<Device> device) {
+  return without_entries(input, size, int64_t(size.size()), dtype, device);
+}
+
+Tensor entries_to_fill(const Tensor& sparse) {
+  if (pattern_of(sparse)->is_coo()) refuse_sparse(sparse);
+  return plain_values_of(sparse);
 }
 
 OP(sparse_resize_, "(Tensor! input, int[] size, int sparse_dim, int dense_dim) -> Tensor", {

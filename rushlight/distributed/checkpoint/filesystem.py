@@ -1,8 +1,9 @@
 """Checkpoints in a folder: a file of each rank, and one that says what is where.
 
-Tensors are in the format of safetensors, values in it as the bytes that the planner gives; the rest
-is JSON. Each save has files of other names; the one that says where things are is replaced at the
-end, so that a folder holds a whole checkpoint at any time.
+Tensors are in the format of safetensors, which has no complex128: those are pairs of float64.
+Values are in it as the bytes that the planner gives; the rest is JSON. Each save has files of other
+names; the one that says where things are is replaced at the end, so that a folder holds a whole
+checkpoint at any time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rushlight.distributed.checkpoint.metadata import (
     Metadata,
     MetadataIndex,
     StorageMeta,
+    TensorStorageMetadata,
     _StorageInfo,
 )
 from rushlight.distributed.checkpoint.planner import (
@@ -137,6 +139,10 @@ class FileSystemWriter(_InFolder, StorageWriter):
         """Returns what something is called in its file."""
         return f"{index.fqn}@{','.join(map(str, index.offset or ()))}"
 
+    def stored(self, tensor: Tensor) -> Tensor:
+        """Returns a tensor as its file has it."""
+        return rl.view_as_real(tensor) if tensor.dtype is rl.complex128 else tensor
+
     def notes_on(self, indices: Iterable[MetadataIndex]) -> dict[str, str] | None:
         """Returns what a file says about what it has, beside the names."""
         return None
@@ -147,7 +153,7 @@ class FileSystemWriter(_InFolder, StorageWriter):
         files: dict[str, dict[MetadataIndex, Tensor]] = {}
         for item in plan.items:
             file = files.setdefault(self.file_of(plan, item.index.fqn), {})
-            file[item.index] = _on_cpu(planner.resolve_data(item))
+            file[item.index] = self.stored(_on_cpu(planner.resolve_data(item)))
         results = []
         for file, tensors in files.items():
             own: dict[str, Tensor] = {}
@@ -194,6 +200,7 @@ class FileSystemReader(_InFolder, StorageReader):
         self.path = Path(path)
         self.storage_data = {}
         self._files: dict[str, safetensors.safe_open] = {}
+        self._pairs: set[str] = set()  # complex128 tensors
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Begins anew, in another folder if one is given."""
@@ -219,6 +226,11 @@ class FileSystemReader(_InFolder, StorageReader):
         """Takes where everything is."""
         self.storage_data = metadata.storage_data
         self._files.clear()
+        self._pairs = {
+            key
+            for key, entry in metadata.state_dict_metadata.items()
+            if isinstance(entry, TensorStorageMetadata) and entry.properties.dtype is rl.complex128
+        }
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
         """Returns the plan."""
@@ -258,6 +270,10 @@ class FileSystemReader(_InFolder, StorageReader):
 
     def _box(self, info: _StorageInfo, item: ReadItem) -> Tensor:
         tensor: Any
+        starts, lengths = item.storage_offsets, item.lengths
+        in_pairs = isinstance(info.place, str) and item.storage_index.fqn in self._pairs
+        if in_pairs:
+            starts, lengths = rl.Size((*starts, 0)), rl.Size((*lengths, 2))
         if isinstance(info.place, str):
             tensor = self._file(info).get_slice(info.place)
             shape = tensor.get_shape()
@@ -265,13 +281,14 @@ class FileSystemReader(_InFolder, StorageReader):
             data = _torch_format.read_item(self.path / info.relative_path, info.place)
             tensor = rl.load(data, map_location="cpu", weights_only=True)
             shape = list(tensor.shape) if isinstance(tensor, Tensor) else []
-        ends = [o + n for o, n in zip(item.storage_offsets, item.lengths, strict=True)]
+        ends = [o + n for o, n in zip(starts, lengths, strict=True)]
         if len(shape) != len(ends) or any(end > n for end, n in zip(ends, shape, strict=True)):
             raise ValueError(
                 f"load: a part in {info.relative_path} has shape {shape}, of which "
-                f"{tuple(item.lengths)} at {tuple(item.storage_offsets)} is wanted. It is damaged."
+                f"{tuple(lengths)} at {tuple(starts)} is wanted. It is damaged."
             )
-        return narrowed(tensor, item.storage_offsets, item.lengths)
+        box = narrowed(tensor, starts, lengths)
+        return rl.view_as_complex(box) if in_pairs else box
 
 
 def _new_id() -> str:

@@ -44,11 +44,12 @@ def load(
     Raises:
         CheckpointException: on all ranks, if for one there is no checkpoint, it is damaged or lacks
             a key, or a shape differs.
+        RuntimeError: if there is neither a place nor a reader.
         TypeError: if state_dict is no dict.
     """
     if storage_reader is None:
         if checkpoint_id is None:
-            raise ValueError("load: needs a checkpoint_id, the folder, or a storage_reader.")
+            raise RuntimeError("load: needs a checkpoint_id, the folder, or a storage_reader.")
         storage_reader = FileSystemReader(checkpoint_id)
     elif checkpoint_id is not None:
         storage_reader.reset(checkpoint_id)

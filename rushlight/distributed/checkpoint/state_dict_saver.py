@@ -60,6 +60,7 @@ def save(
 
     Raises:
         CheckpointException: on all ranks, if one could not do its part.
+        RuntimeError: if there is neither a place nor a writer.
 
     Example:
         >>> import tempfile
@@ -83,7 +84,7 @@ def save(
 def _writer(storage_writer: Any, checkpoint_id: Any) -> StorageWriter:
     if storage_writer is None:
         if checkpoint_id is None:
-            raise ValueError("save: needs a checkpoint_id, the folder, or a storage_writer.")
+            raise RuntimeError("save: needs a checkpoint_id, the folder, or a storage_writer.")
         return FileSystemWriter(checkpoint_id)
     if not hasattr(storage_writer, "write_data"):
         raise TypeError(

@@ -16,6 +16,8 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._op_overload import OpOverload
+from rushlight._tag import Tag
 from rushlight._wrapper import DisableTorchDispatch
 from rushlight.fx import traceback
 from rushlight.fx._tree_code import TreeCodeGen
@@ -61,6 +63,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self._by_object: dict[int, Node] = {}
         self._by_memory: dict[Any, Node] = {}
         self._kept: list[Any] = []
+        self._known: set[int] = set()  # addresses of numbers that are the same in each run
 
     def __torch_dispatch__(
         self,
@@ -79,12 +82,15 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         if func is rl.ops.aten._local_scalar_dense.default:
+            if _storages(args) & self._known:
+                return func(*args)
             raise RuntimeError(
                 "make_fx: the function asks for the number in a tensor, by item(), float(), an if "
                 "or the like. A graph computes with tensors. Keep the number in a tensor, choose "
                 "by torch.where, or pass it as an argument."
             )
-        if func is rl.ops.aten.lift_fresh.default:  # the program may write into what it made
+        is_literal = func is rl.ops.aten.lift_fresh.default
+        if is_literal:  # the program may write into what it made
             func = rl.ops.aten.lift_fresh_copy.default
         noted = pytree.tree_map(self._noted, (args, kwargs))
         name = getattr(func, "_opname", None) or getattr(func, "__name__", "op")
@@ -92,7 +98,21 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         traceback.note(node)
         result = func(*args, **kwargs)
         self._note_result(result, node)
+        if is_literal:
+            self._known |= _storages(result)
+        elif self._known:
+            self._learn(func, (args, kwargs), result)
+        self._known.discard(0)
         return result
+
+    def _learn(self, func: Any, given: Any, result: Any) -> None:
+        """Tells what is computed of literals alone from what depends on the run."""
+        read = _storages(given)
+        is_op = isinstance(func, OpOverload)
+        if is_op and read and read <= self._known and Tag.nondeterministic_seeded not in func.tags:
+            self._known |= _storages(result)
+        elif not is_op or func._schema.is_mutable:
+            self._known -= read
 
     def note(self, tensor: Tensor, node: Node) -> None:
         """Says which node a tensor is the value of."""
@@ -151,6 +171,13 @@ def _memory(tensor: Tensor) -> Any:
         return address, tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
+def _storages(value: Any) -> set[int]:
+    """Where the memory of each tensor in a nested value begins, 0 for one that has none."""
+    tensors = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+    with DisableTorchDispatch():
+        return {0 if _memory(t) is None else t.untyped_storage().data_ptr() for t in tensors}
+
+
 def _meta_of(tensor: Tensor) -> dict[str, Any]:
     return {"shape": tuple(tensor.shape), "dtype": tensor.dtype, "stride": tensor.stride()}
 
@@ -169,8 +196,9 @@ def make_fx(
     """Returns a function that runs `f` and returns a graph of the ops that ran.
 
     The ops are those below autograd, so the graph of a function that computes gradients has their
-    ops too. Sizes and numbers are those of the run. Tensors that are no arguments become attributes
-    of the module.
+    ops too. Sizes are those of the run, and so are the numbers in tensors that the function made of
+    Python's and computes from those alone. Tensors that are no arguments become attributes of the
+    module.
 
     Args:
         f: the function; its arguments may be nested, its tensors become the graph's inputs.
@@ -181,7 +209,8 @@ def make_fx(
 
     Raises:
         ValueError: another tracing mode.
-        RuntimeError: the function asks for the number in a tensor.
+        RuntimeError: the function asks for the number in a tensor that depends on its arguments, on
+            tensors from outside or on chance.
 
     Example:
         >>> from rushlight.fx.experimental.proxy_tensor import make_fx

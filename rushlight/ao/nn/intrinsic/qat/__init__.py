@@ -13,6 +13,7 @@ import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn import qat as nnqat
+from rushlight.ao.nn._addresses import lead
 from rushlight.nn import functional as F
 from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
@@ -252,3 +253,5 @@ FUSED: dict[Any, Any] = {
     nni.LinearReLU: LinearReLU,
     nni.LinearBn1d: LinearBn1d,
 }
+
+lead("modules modules.conv_fused modules.linear_fused modules.linear_relu", __name__)

@@ -7,6 +7,7 @@ from typing import Any
 import rushlight as rl
 from rushlight import Tensor, _later
 from rushlight.ao.nn import quantized as nnq
+from rushlight.ao.nn._addresses import lead
 from rushlight.nn import functional as F
 
 __all__ = [
@@ -119,3 +120,6 @@ class LinearTanh(_LinearInFloats):
 
 
 __getattr__ = _later.imports(__name__, ("dynamic",))
+
+lead("modules modules.bn_relu modules.conv_add", __name__)
+lead("modules.conv_relu modules.linear_relu", __name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.ao.nn._addresses import lead
 from rushlight.ao.nn.quantized import dynamic as nnqd
 
 __all__ = ["LinearReLU"]
@@ -11,3 +12,6 @@ class LinearReLU(nnqd.Linear):
     """relu of a dynamically quantized linear layer."""
 
     _relu = True
+
+
+lead("modules modules.linear_relu", __name__)

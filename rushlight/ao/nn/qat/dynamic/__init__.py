@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.ao.nn import qat as nnqat
+from rushlight.ao.nn._addresses import lead
 
 __all__ = ["Linear"]
 
@@ -28,3 +29,6 @@ class Linear(nnqat.Linear):
                 "Dynamic QAT requires a memoryless observer. This means a MovingAverage observer "
                 "with averaging constant equal to 1, such as default_dynamic_qat_qconfig has."
             )
+
+
+lead("modules modules.linear", __name__)

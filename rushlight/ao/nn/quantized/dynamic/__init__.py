@@ -5,6 +5,7 @@ Each call brings its input into 8 bits by the input's own range, so that nothing
 
 from __future__ import annotations
 
+from rushlight.ao.nn._addresses import lead
 from rushlight.ao.nn.quantized.dynamic.conv import (
     Conv1d,
     Conv2d,
@@ -30,3 +31,5 @@ __all__ = [
     "Linear",
     "RNNCell",
 ]
+
+lead("modules modules.conv modules.linear modules.rnn", __name__)
