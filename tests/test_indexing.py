@@ -247,6 +247,39 @@ def test_masks_without_elements_select_nothing() -> None:
     assert x.sum() == 10
 
 
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.complex64])
+def test_one_number_written_by_a_mask_equals_numpy(dims: int, dtype: torch.dtype) -> None:
+    array = array_of((3, 4, 5)).swapaxes(0, 2)
+    mask = np.random.default_rng(dims).random(array.shape[:dims]) > 0.6
+    tensor = torch.from_numpy(array.copy()).to(dtype)
+    array[mask] = -7
+    values = [-7, np.float64(-7), torch.tensor(-7), torch.full((1, 1), -7.0, dtype=torch.float64)]
+    for value in values:
+        written = tensor.clone().permute(2, 1, 0).contiguous().permute(2, 1, 0)
+        written[torch.from_numpy(mask)] = value
+        assert torch.equal(written, torch.from_numpy(array).to(dtype))
+        written = tensor.clone()
+        assert torch.equal(
+            written.index_put_((torch.from_numpy(mask),), torch.tensor(-7, dtype=dtype)),
+            torch.from_numpy(array).to(dtype),
+        )
+
+
+def test_one_number_written_by_a_mask_has_gradients() -> None:
+    x, v = torch.ones(3, 2, requires_grad=True), torch.tensor(5.0, requires_grad=True)
+    y, mask = x * 2, torch.tensor([True, False, True])
+    y[mask] = v
+    (y * torch.arange(6.0).view(3, 2)).sum().backward()
+    assert x.grad.tolist() == [[0, 0], [4, 6], [0, 0]] and v.grad == 10
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        x[mask] = 1.0
+    repeated = torch.zeros(1, 3).expand(2, 3)
+    with pytest.warns(UserWarning, match="expanded tensors"):
+        repeated[torch.tensor([[True, False, True], [False, False, False]])] = 1.0
+    assert repeated.tolist() == [[1, 0, 1], [1, 0, 1]]
+
+
 def test_lists_and_numpy_arrays_are_index_tensors() -> None:
     x = torch.arange(5)
     assert x[[0, 3]].tolist() == [0, 3]

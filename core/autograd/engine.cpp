@@ -12,6 +12,7 @@
 #include "core/autograd/needs.h"
 #include "core/autograd/node_stream.h"
 #include "core/autograd/profiler.h"
+#include "core/autograd/unpacked.h"
 #include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 
@@ -310,6 +311,7 @@ class Walk {
       if (current_profile) [[unlikely]]
         range.emplace(node.name(), RangeKind::backward);
       NodeStream stream(node, task.grads);
+      UnpackedScope unpacked;
       needs::run_node(node, task.grads, input_grads);
       stream.finish(input_grads);
       if (anomaly_mode.enabled) [[unlikely]]
@@ -354,6 +356,7 @@ std::vector<Tensor> run_alone(Node& node, std::vector<Tensor> grads) {
     any = true;
   }
   if (!any && !node.runs_without_grads()) return input_grads;
+  UnpackedScope unpacked;
   needs::run_node(node, grads, input_grads);
   for (size_t i = 0; i < input_grads.size(); ++i) {
     const Edge& edge = node.edges[i];

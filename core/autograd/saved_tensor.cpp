@@ -3,6 +3,7 @@
 
 #include "core/autograd/call_watch.h"
 #include "core/autograd/needs.h"
+#include "core/autograd/unpacked.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -154,7 +155,7 @@ void SavedTensor::pack_now(const Pack& pack) {
 }
 
 Tensor SavedTensor::unpack_by_hooks(PackedTensor& packed) {
-  Tensor tensor = packed.unpack();
+  Tensor tensor = UnpackedScope::unpack(packed);
   CHECK(tensor.sizes() == packed.sizes && tensor.dtype() == packed.dtype &&
             tensor.device() == packed.device,
         "a saved tensor unpack hook returned a ", dtype_name(tensor.dtype()), " tensor of shape ",

@@ -48,9 +48,10 @@ class _Region:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self._outside.append(_state())
+        outside = _state()
+        _set_state(self._inside())  # raises for what is no dtype
+        self._outside.append(outside)
         _C.autocast_increment_nesting()
-        _set_state(self._inside())
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -216,14 +216,14 @@ class Library:
         name = op_name if isinstance(op_name, str) else operator_of(op_name)._qualname
         set_kernel(operator_of(name if "::" in name else f"{self.ns}::{name}"), key, fn)
 
-    def _impl_when_defined(self, op_name: str, fn: Callable[..., Any]) -> None:
+    def _impl_when_defined(self, op_name: str, fn: Callable[..., Any], key: str) -> None:
         """Registers a kernel of C++, whose files are loaded in any order, now or after define()."""
         qualname = f"{self.ns}::{op_name}"
         if qualname in operators:
-            self.impl(op_name, fn)
+            self.impl(op_name, fn, key)
         else:
             early = _early_kernels.setdefault(qualname, [])
-            early.append(functools.partial(self.impl, op_name, fn))
+            early.append(functools.partial(self.impl, op_name, fn, key))
 
     def _destroy(self) -> None:
         """Takes the operators away."""

@@ -14,6 +14,13 @@ def product() -> torch.dtype:
     return (X @ W).dtype
 
 
+def test_a_dtype_must_be_one() -> None:
+    with pytest.warns(UserWarning, match="dtype bf16 is not supported"):
+        region = torch.autocast("cpu", dtype="bf16")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"must be a torch.dtype such as torch.bfloat16, not str\."):
+        region.__enter__()
+
+
 def test_regions_nest_and_restore() -> None:
     assert product() == torch.float32
     with torch.autocast("cpu"):

@@ -54,6 +54,31 @@ def test_hooks_hang_on_single_saved_tensors() -> None:
     assert torch.allclose(x.grad, 2 * x.detach().exp())
 
 
+def test_hooks_unpack_once_for_all_gradients_of_an_op() -> None:
+    log: list[str] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        log.append("pack")
+        return tensor
+
+    def unpack(tensor: torch.Tensor) -> torch.Tensor:
+        log.append("unpack")
+        return tensor
+
+    x, y = (torch.full((2,), value, requires_grad=True) for value in (6.0, 2.0))
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        quotient = x / y  # y is read for both gradients
+    (quotient * quotient.detach()).sum().backward()
+    assert log == ["pack", "pack", "unpack", "unpack"]
+    assert x.grad.tolist() == [1.5, 1.5] and y.grad.tolist() == [-4.5, -4.5]
+    quotient = x / y
+    quotient.grad_fn._raw_saved_other.register_hooks(pack, unpack)
+    for _ in range(2):  # once for each backward
+        log.clear()
+        quotient.sum().backward(retain_graph=True)
+        assert log == ["unpack"]
+
+
 def test_where_single_saved_tensors_take_no_hooks() -> None:
     x = torch.tensor([2.0, 3.0], requires_grad=True)
     saved = (x * x).grad_fn._raw_saved_self

@@ -114,8 +114,8 @@ def test_blocks_are_seen_whole_in_part_or_not_at_all() -> None:
     assert mask.full_kv_num_blocks.tolist() == [[[0, 1, 0]]]  # the last rows are not whole
     assert mask.kv_num_blocks.tolist() == [[[1, 1, 3]]]
     assert mask.q_num_blocks.tolist() == [[[2, 2, 1]]]
-    assert mask.sparsity() == pytest.approx(100 * (1 - 6 * 16 / 120))
-    assert repr(mask) == "BlockMask(shape=(1, 1, 10, 12), sparsity=20.00%)"
+    assert mask.sparsity() == pytest.approx(100 * (1 - 6 / 9))
+    assert repr(mask) == "BlockMask(shape=(1, 1, 10, 12), sparsity=33.33%)"
     rows = "██    \n████  \n██████"
     assert str(mask) == f"{repr(mask)[:-1]}, \n(0, 0)\n{rows}\n)"
     assert mask.to_string(grid_size=(2, 2)) == "(0, 0)\n░░  \n████\n"

@@ -242,6 +242,14 @@ def test_grid_sample_of_the_identity_gives_the_image() -> None:
             assert torch.allclose(result, x, atol=1e-3)
 
 
+def test_affine_grid_rounds_twice() -> None:
+    theta = torch.eye(2, 3).unsqueeze(0)
+    for size in (7, 28, 224):
+        grid = F.affine_grid(theta, (1, 1, 1, size), align_corners=False)[0, 0, :, 0]
+        steps = torch.linspace(-1, 1, size).numpy()
+        assert grid.tolist() == (steps * np.float32(size - 1) / np.float32(size)).tolist()
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_grid_sample_of_floats_equals_that_of_doubles(mode, padding) -> None:

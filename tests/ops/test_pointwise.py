@@ -626,6 +626,19 @@ def test_powers_by_numbers_equal_numpy_and_their_derivative(exponent: float) -> 
     )
 
 
+def test_the_zeroth_and_the_first_power_of_any_number() -> None:
+    a = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 3.0])
+    x = torch.from_numpy(a.copy())
+    for power in (0, 1, 0.0, 1.0):
+        assert np.array_equal((x**power).numpy(), a**power, equal_nan=True)
+    assert (x**1).signbit().tolist() == np.signbit(a).tolist()
+    assert x.clone().pow_(0).tolist() == [1.0] * 6
+    assert torch.pow(x, 0.0, out=torch.empty(0, dtype=torch.float64)).tolist() == [1.0] * 6
+    assert (torch.tensor([False, True]) ** 0).tolist() == [1, 1]
+    assert (torch.tensor([0, 2]) ** 1.0).dtype == torch.float32
+    assert (torch.tensor([2 - 1j]) ** 0).tolist() == [1]
+
+
 def test_ties_share_the_gradient() -> None:
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = torch.tensor([1.0, 3.0, 2.0], requires_grad=True)

@@ -238,6 +238,7 @@ at::Tensor slope(at::Tensor x) {
 // ---- operators ---------------------------------------------------------------------------------
 
 at::Tensor thrice(const at::Tensor& x) { return x * 3; }
+at::Tensor halved(const at::Tensor& x) { return x / 2; }
 at::Tensor shifted(const at::Tensor& x, double by, std::optional<int64_t> times) {
   return x + by * double(times.value_or(1));
 }
@@ -257,6 +258,8 @@ TORCH_LIBRARY_IMPL(cpp_extension_test, CPU, m) { m.impl("thrice", &thrice); }
 TORCH_LIBRARY(cpp_extension_test, m) {
   m.def("thrice(Tensor x) -> Tensor");
   m.def("shifted", &shifted);
+  m.def("halved(Tensor x) -> Tensor", torch::dispatch(c10::DispatchKey::CPU, &halved));
+  m.impl("halved", torch::kMeta, [](const at::Tensor& x) { return at::empty_like(x); });
 }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {

@@ -255,6 +255,22 @@ def test_backward_twice_recomputes_twice() -> None:
         y.backward()
 
 
+def test_ops_that_read_what_they_saved_for_two_gradients_recompute_once() -> None:
+    x, calls = leaf(4, 4), 0
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        y = x.exp() / (x * x + 1)
+        y = torch.where(y > 1, y, y * y).reshape(2, 2, 4) @ x.reshape(2, 4, 2)
+        return F.mse_loss(torch.lerp(y, y.sin(), y), y.cos())
+
+    (once,) = torch.autograd.grad(function(x), x)
+    checkpoint(function, x, use_reentrant=False).backward()
+    assert calls == 3
+    assert torch.equal(x.grad, once)
+
+
 def test_a_group_of_backwards_shares_one_recomputation() -> None:
     x = leaf(3)
     counted = Counted(lambda x: (x.sin().exp(), x.cos().exp()))

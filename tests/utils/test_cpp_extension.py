@@ -236,6 +236,8 @@ def test_adds_operators(extension: Any) -> None:
     torch.testing.assert_close(ops.thrice(X), X * 3)
     torch.testing.assert_close(ops.shifted(X, 0.5, None), X + 0.5)
     torch.testing.assert_close(ops.shifted(X, 0.5, 3), X + 1.5)
+    torch.testing.assert_close(ops.halved(X), X / 2)
+    assert ops.halved(X.to("meta")).shape == X.shape
     older = torch.ops.cpp_extension_older
     doubled = older.doubled({"x": X, "y": Y})
     assert list(doubled) == ["x", "y"]

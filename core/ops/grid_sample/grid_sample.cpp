@@ -89,7 +89,8 @@ Tensor centers(int64_t size, bool align_corners, const Tensor& like) {
   Tensor steps =
       call<"linspace", Tensor>(Scalar(-1.0), Scalar(1.0), size, std::optional<DType>(like.dtype()),
                                std::optional<Device>(like.device()));
-  return align_corners ? steps : steps * (double(size - 1) / double(size));
+  // Rounded twice as in PyTorch: the last bit says on which side of a pixel a place lies.
+  return align_corners ? steps : steps * double(size - 1) / double(size);
 }
 
 }  // namespace

@@ -83,6 +83,18 @@ bool are_uncounted(TensorList indices) {
       indices, [](const Tensor& index) { return is_mask(index) && index.device().is_meta(); });
 }
 
+// The mask that is all indices of one number to write, which then takes no list of places.
+Tensor whole_mask(const Tensor& input, TensorList indices, const Tensor& values) {
+  if (indices.size() != 1 || values.numel() != 1 || !indices[0].defined()) return {};
+  Tensor mask = indices[0];
+  if (!is_bool(mask.dtype()) || mask.dim() == 0 || mask.dim() > input.dim()) return {};
+  if (mask.device() != input.device() || values.device() != input.device()) return {};
+  for (int64_t d = 0; d < mask.dim(); ++d)
+    if (mask.size(d) != input.size(d)) return {};
+  while (mask.dim() < input.dim()) mask = unsqueeze(mask, -1);
+  return mask;
+}
+
 // masked_scatter_ for a mask that differs between samples: the number of true elements before one
 // says which element of source it takes.
 Tensor scatter_where(const Tensor& input, const Tensor& mask, const Tensor& source) {
@@ -141,6 +153,9 @@ OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumula
     if (has_internal_overlap(input)) {
       if (accumulate) check_writable(input);
       warn_of_repeats("index_put_");
+    } else if (Tensor mask = accumulate ? Tensor() : whole_mask(input, indices, values);
+               mask.defined()) {
+      return call<"_fill_where_", Tensor>(input, mask, reshape(values, Shape{}));
     }
     if (!input.device().is_meta() || !are_uncounted(indices))
       write_picked(input, pick(input, indices), values, accumulate);

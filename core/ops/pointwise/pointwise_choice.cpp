@@ -197,6 +197,14 @@ OP(where_method,
 })
 
 POINTWISE(masked_fill_value, (N input, B mask, N value), select(mask, value, input))
+OP(_fill_where_, "(Tensor! input, Tensor mask, Tensor value) -> Tensor", {
+  .home    = "core",
+  .doc     = "Writes a 0-d value of the same dtype where mask, which broadcasts, is true.",
+  .fills   = true,
+  .forward = [](const Tensor& input, const Tensor& mask, const Tensor& value) {
+    return pointwise_into<masked_fill_value>(&input, input, mask, value);
+  },
+})
 OP(masked_fill, "(Tensor input, Tensor mask, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(The tensor with value, a number or a 0-d tensor, where mask is true.
 

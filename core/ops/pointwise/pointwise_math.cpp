@@ -56,6 +56,8 @@ OP(reciprocal, "(Tensor input) -> Tensor", {
 })
 
 POINTWISE(pow_value, (N input, N exponent), pow(input, exponent))
+POINTWISE(zeroth_power_value, (N input), select(input == input, S(1), S(1)))
+POINTWISE(first_power_value, (N input), input)
 POINTWISE(cube_value, (N input), input * input * input)
 POINTWISE(reciprocal_square_value, (C input), S(1) / (input * input))
 // The zeroth power is 1 at zero too. Elsewhere the product is zero by itself, and has its slope.
@@ -84,6 +86,8 @@ Example:
     std::complex<double> power = item(exponent).to<std::complex<double>>();
     CHECK(!is_integral(common) || power.real() >= 0, "Integers to negative integer powers are not "
           "allowed. Use a float base, as in input.float().");
+    if (power == 0.0) return pointwise_into<zeroth_power_value>(into, base);
+    if (power == 1.0) return pointwise_into<first_power_value>(into, base);
     if (power == 2.0) return pointwise_into<square_value>(into, base);
     if (power == 3.0) return pointwise_into<cube_value>(into, base);
     if (power == 0.5) return pointwise_into<sqrt_value>(into, base);

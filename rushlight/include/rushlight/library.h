@@ -3,8 +3,46 @@
 
 #include <rushlight/containers.h>
 
+namespace c10 {
+
+// Where a kernel runs: on a device, or as a function whose ops are recorded one by one.
+enum class DispatchKey {
+  CPU,
+  CUDA,
+  Meta,
+  Autograd,
+  AutogradCPU,
+  AutogradCUDA,
+  CompositeExplicitAutograd,
+  CompositeImplicitAutograd,
+};
+
+inline const char* toString(DispatchKey key) {
+  constexpr const char* kNames[] = {"CPU",
+                                    "CUDA",
+                                    "Meta",
+                                    "Autograd",
+                                    "AutogradCPU",
+                                    "AutogradCUDA",
+                                    "CompositeExplicitAutograd",
+                                    "CompositeImplicitAutograd"};
+  return kNames[int(key)];
+}
+
+}  // namespace c10
+
 namespace torch {
+
+using c10::DispatchKey;
+
 namespace detail {
+
+inline DispatchKey key_of(DispatchKey key) { return key; }
+inline DispatchKey key_of(c10::DeviceType type) {
+  return type == c10::kCPU    ? DispatchKey::CPU
+         : type == c10::kCUDA ? DispatchKey::CUDA
+                              : DispatchKey::Meta;
+}
 
 // The types of a C++ function as a schema says them.
 template <class T>
@@ -62,7 +100,19 @@ std::string schema_of(const std::string& name, Result (*)(Args...)) {
   return name + "(" + all + ") -> " + result;
 }
 
+template <class F>
+struct Kernel {
+  const char* key;
+  F function;
+};
+
 }  // namespace detail
+
+// A function for Library::def or impl, and where it runs: a device or a DispatchKey.
+template <class Key, class F>
+auto dispatch(Key key, F function) {
+  return detail::Kernel<decltype(+function)>{c10::toString(detail::key_of(key)), +function};
+}
 
 class Library {
  public:
@@ -77,14 +127,26 @@ class Library {
   // without captures.
   template <class F>
   Library& def(const std::string& text, F function) {
+    return def(text, detail::Kernel<decltype(+function)>{"", +function});
+  }
+  template <class F>
+  Library& def(const std::string& text, detail::Kernel<F> kernel) {
     bool is_name = text.find('(') == text.npos;
-    def(is_name ? detail::schema_of(text, +function) : text);
-    return impl(text.substr(0, text.find('(')), function);
+    def(is_name ? detail::schema_of(text, kernel.function) : text);
+    return impl(text.substr(0, text.find('(')), kernel);
   }
   template <class F>
   Library& impl(const std::string& name, F function) {
-    object_.attr("_impl_when_defined")(name, pybind11::cpp_function(+function));
+    return impl(name, detail::Kernel<decltype(+function)>{"", +function});
+  }
+  template <class F>
+  Library& impl(const std::string& name, detail::Kernel<F> kernel) {
+    object_.attr("_impl_when_defined")(name, pybind11::cpp_function(kernel.function), kernel.key);
     return *this;
+  }
+  template <class Key, class F>
+  Library& impl(const std::string& name, Key key, F function) {
+    return impl(name, dispatch(key, function));
   }
 
   // Python's object, kept as long as the process: without it its operators would go.
