@@ -151,8 +151,7 @@ void add_dtypes(nb::module_& m) {
         DType dtype;
         CHECK(read_dtype(d.ptr(), dtype), ErrorKind::kType,
               "set_default_dtype: invalid dtype object: it must be a torch.dtype such as "
-              "torch.float64, "
-              "not ",
+              "torch.float64, not ",
               Py_TYPE(d.ptr())->tp_name, ".");
         set_default_dtype(dtype);
       },

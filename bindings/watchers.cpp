@@ -46,8 +46,8 @@ void add_watchers(PyObject* module) {
       [](const std::string& device_type, bool enabled, nb::handle d) {
         auto& mode = autocast_of(device_type);
         CHECK(read_dtype(d.ptr(), mode.dtype), ErrorKind::kType,
-              "autocast: invalid dtype object: it must be a torch.dtype such as torch.bfloat16, "
-              "not ",
+              "autocast: invalid dtype object: it must be a torch.dtype such as "
+              "torch.bfloat16, not ",
               Py_TYPE(d.ptr())->tp_name, ".");
         mode.enabled = enabled;
         update_autocast_watch();
