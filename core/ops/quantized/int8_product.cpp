@@ -100,14 +100,15 @@ Tensor exact_sums(const Tensor& input, int64_t zero_point, const Tensor& weight,
   return windows.stride.empty() ? matmul(x, transpose(w, 0, 1)) : convolve(x, w, {}, windows);
 }
 
-// Rows up to which our loop is faster than oneDNN where multiplies_bytes() is false, and features
-// whose products cannot overflow.
-constexpr int64_t kFewRows = 32, kFewFeatures = 1 << 16;
+// Rows up to which our loop is faster than anything but one product of oneDNN, and than that, where
+// multiplies_bytes() is false; and features whose products cannot overflow.
+constexpr int64_t kFewRows = 32, kFewestRows = 8, kFewFeatures = 1 << 16;
 
 // exact_sums() of a linear layer in int32; undefined where that does not suit the sizes.
-Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight) {
+Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight, bool fits_pairs) {
   int64_t rows = input.size(0), features = input.size(1), channels = weight.size(0);
-  if (rows > kFewRows || features > kFewFeatures || multiplies_bytes()) return {};
+  int64_t most = fits_pairs && onednn::available() ? kFewestRows : kFewRows;
+  if (rows > most || features > kFewFeatures || multiplies_bytes()) return {};
   Tensor x = cast(input, DType::int16) - Scalar(zero_point), w = to_contiguous(weight);
   Tensor out = empty(Shape{rows, channels}, DType::int32);
   int64_t blocks = ceil_div(channels, kDotWeights);
@@ -216,8 +217,9 @@ void multiply(const Int8Convolution& product, const Tensor& input, const Tensor&
   Packed packed = read_packed(packed_or_none);
   Tensor sums;
   if (input.numel() && !weight_zero_points.defined()) {
-    if (windows.stride.empty()) sums = few_sums(input, e.input_zero_point, weight);
-    if (!sums.defined() && !fits_pairs(input))
+    bool fits = fits_pairs(input);
+    if (windows.stride.empty()) sums = few_sums(input, e.input_zero_point, weight, fits);
+    if (!sums.defined() && !fits)
       sums = split_sums(product, input, weight, packed, e.input_zero_point);
     else if (!sums.defined() && run_by_onednn(product, input.data(), weight, packed, e, out.data()))
       return;
