@@ -2,9 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 import rushlight as torch
 from rushlight import nn
 from rushlight._inductor import aoti_compile_and_package, aoti_load_package
+
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="there is neither GPU nor shim"
+)
 
 
 def test_a_package_is_moved_with_its_buffers(tmp_path: Path) -> None:
