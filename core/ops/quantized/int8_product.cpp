@@ -104,10 +104,10 @@ Tensor exact_sums(const Tensor& input, int64_t zero_point, const Tensor& weight,
 // multiplies_bytes() is false; and features whose products cannot overflow.
 constexpr int64_t kFewRows = 32, kFewestRows = 8, kFewFeatures = 1 << 16;
 
-// exact_sums() of a linear layer in int32; undefined where that does not suit the sizes.
-Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight, bool fits_pairs) {
+// exact_sums() of a linear layer in int32; undefined for more rows than `most`, and where that does
+// not suit the sizes.
+Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight, int64_t most) {
   int64_t rows = input.size(0), features = input.size(1), channels = weight.size(0);
-  int64_t most = fits_pairs && onednn::available() ? kFewestRows : kFewRows;
   if (rows > most || features > kFewFeatures || multiplies_bytes()) return {};
   Tensor x = cast(input, DType::int16) - Scalar(zero_point), w = to_contiguous(weight);
   Tensor out = empty(Shape{rows, channels}, DType::int32);
@@ -217,12 +217,17 @@ void multiply(const Int8Convolution& product, const Tensor& input, const Tensor&
   Packed packed = read_packed(packed_or_none);
   Tensor sums;
   if (input.numel() && !weight_zero_points.defined()) {
-    bool fits = fits_pairs(input);
-    if (windows.stride.empty()) sums = few_sums(input, e.input_zero_point, weight, fits);
-    if (!sums.defined() && !fits)
-      sums = split_sums(product, input, weight, packed, e.input_zero_point);
-    else if (!sums.defined() && run_by_onednn(product, input.data(), weight, packed, e, out.data()))
-      return;
+    auto by_loop = [&](int64_t most) {
+      bool is_linear = windows.stride.empty();
+      return is_linear ? few_sums(input, e.input_zero_point, weight, most) : Tensor();
+    };
+    sums = by_loop(onednn::available() ? kFewestRows : kFewRows);
+    if (!sums.defined() && fits_pairs(input)) {
+      if (run_by_onednn(product, input.data(), weight, packed, e, out.data())) return;
+    } else if (!sums.defined()) {
+      sums = by_loop(kFewRows);
+      if (!sums.defined()) sums = split_sums(product, input, weight, packed, e.input_zero_point);
+    }
   }
   if (!sums.defined())
     sums = exact_sums(input, e.input_zero_point, weight, weight_zero_points, windows);
