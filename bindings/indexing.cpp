@@ -4,12 +4,12 @@
 // reading; masks and index tensors are collected for the dim they stand at, as in NumPy. A slice
 // with a negative step is the same places in rising order, turned around when all views are
 // applied: strides are never negative, so that what it reads is a copy.
-#include <algorithm>
 #include <vector>
 
 #include "bindings/dispatch.h"
 #include "bindings/override.h"
 #include "core/autograd/node.h"
+#include "core/ops/index/index.h"
 #include "core/ops/ops.h"
 #include "core/tensor/lift.h"
 #include "core/tensor/values.h"
@@ -221,16 +221,6 @@ class Reader {
   int64_t dim_ = 0;
 };
 
-// Whether an index is a mask of a tensor's first dims, to which one number can be written without a
-// list of the places.
-bool is_whole_mask(PyObject* index, const Tensor& tensor) {
-  if (!is_tensor(index) || !is_bool(unwrap(index).dtype()) || unwrap(index).dim() == 0)
-    return false;
-  const Shape& sizes = unwrap(index).sizes();
-  return sizes.size() <= tensor.sizes().size() &&
-         std::equal(sizes.begin(), sizes.end(), tensor.sizes().begin());
-}
-
 }  // namespace
 
 PyObject* get_item(PyObject* self, PyObject* index) {
@@ -267,7 +257,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     if (is_tensor(value)) source = unwrap(value);
     else if (read_number(value, number)) source = lift_fresh(scalar_tensor(number, tensor.dtype()));
     else source = lift_fresh(tensor_from_data(value, tensor.dtype()));
-    if (source.numel() == 1 && is_whole_mask(index, tensor)) {
+    if (source.numel() == 1 && is_tensor(index) && is_whole_mask(unwrap(index), tensor)) {
       ReleaseGil release(takes_long(tensor));
       index_put_(tensor, {&unwrap(index), 1}, cast(reshape(source, Shape{}), tensor.dtype()),
                  false);

@@ -87,10 +87,8 @@ bool are_uncounted(TensorList indices) {
 Tensor whole_mask(const Tensor& input, TensorList indices, const Tensor& values) {
   if (indices.size() != 1 || values.numel() != 1 || !indices[0].defined()) return {};
   Tensor mask = indices[0];
-  if (!is_bool(mask.dtype()) || mask.dim() == 0 || mask.dim() > input.dim()) return {};
+  if (!is_whole_mask(mask, input)) return {};
   if (mask.device() != input.device() || values.device() != input.device()) return {};
-  for (int64_t d = 0; d < mask.dim(); ++d)
-    if (mask.size(d) != input.size(d)) return {};
   while (mask.dim() < input.dim()) mask = unsqueeze(mask, -1);
   return mask;
 }
@@ -126,6 +124,12 @@ std::vector<Tensor> unraveled(const Tensor& input, const Tensor& index) {
 }
 
 }  // namespace
+
+bool is_whole_mask(const Tensor& index, const Tensor& input) {
+  const Shape &mask = index.sizes(), &sizes = input.sizes();
+  return is_bool(index.dtype()) && !mask.empty() && mask.size() <= sizes.size() &&
+         std::equal(mask.begin(), mask.end(), sizes.begin());
+}
 
 Tensor in_row_major(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 

@@ -15,6 +15,10 @@ inline bool is_mask(const Tensor& index) {
   return index.defined() && (is_bool(index.dtype()) || index.dtype() == DType::uint8);
 }
 
+// Whether an index is a mask of input's first dims, to which one number can be written without a
+// list of the places.
+bool is_whole_mask(const Tensor& index, const Tensor& input);
+
 struct Picked {
   Shape before, shape, after;           // the result is of shape before + shape + after
   Shape before_strides, after_strides;  // of input, in elements
