@@ -19,26 +19,36 @@ template <class Short>
   }
 }
 
-// A link as the loop reads it. A product and the sum that follows are done at once, which saves
-// looking up the second.
+// What a step does, whose second operand is elements or one number. Each is a case of one switch,
+// because every further choice costs as much as the arithmetic.
+constexpr int kMultiplyAdd = 2 * (int(Arithmetic::round_bfloat16) + 1);
+constexpr int of_vectors(Arithmetic how) { return 2 * int(how); }
+constexpr int of_number(Arithmetic how) { return 2 * int(how) + 1; }
+
+// A link as the loop reads it, or a product and the sum that follows.
 template <class T>
 struct Step {
-  Arithmetic how;
-  bool is_number;
-  bool is_added_to;  // a product, by the next step
+  int what;
   const T* y;
+  const T* z;  // what is added to a product
 };
 
 // The steps of a chain whose operand k begins at at(k). Returns how many.
 template <class T, class At>
 int read_links(const Chain& chain, At at, Step<T>* steps) {
+  int count = 0;
   for (int l = 0; l < chain.count; ++l) {
     const auto [how, operand, is_number] = chain.links[l];
-    steps[l] = {how, is_number, false, has_two_operands(how) ? at(operand, is_number) : nullptr};
-    if (l && how == Arithmetic::add && steps[l - 1].how == Arithmetic::multiply)
-      steps[l - 1].is_added_to = true;
+    const T* y = has_two_operands(how) ? at(operand, is_number) : nullptr;
+    Step<T>* last = steps + count - 1;
+    if (count && how == Arithmetic::add && last->what / 2 == int(Arithmetic::multiply)) {
+      last->what = kMultiplyAdd + 2 * (last->what % 2) + is_number;
+      last->z = y;
+    } else {
+      steps[count++] = {2 * int(how) + is_number, y, nullptr};
+    }
   }
-  return chain.count;
+  return count;
 }
 
 // All steps for `count` vectors from `at` on: enough of them to do while the next step is looked
@@ -54,51 +64,57 @@ template <int count, class T>
 #pragma GCC unroll 8
     for (int v = 0; v < count; ++v) x[v] = f(x[v], v);
   };
-  // Calls f with what gives the operand of a step for vector v.
-  auto with_operand = [&](const Step<T>& of, auto f) __attribute__((always_inline)) {
-    if (of.is_number) {
-      const V number = broadcast(*of.y);
-      f([=](int) __attribute__((always_inline)) { return number; });
-    } else {
-      const T* y = of.y + at;
-      f([=](int v) __attribute__((always_inline)) { return load_vector(y + v * kWidth<T>); });
-    }
+  // What gives the operand of vector v.
+  auto vectors = [=](const T* from) __attribute__((always_inline)) {
+    return [from = from + at](int v)
+               __attribute__((always_inline)) { return load_vector(from + v * kWidth<T>); };
   };
-  auto with_y = [&](auto f) __attribute__((always_inline)) {
-    with_operand(*step, [&](auto y) __attribute__((always_inline)) {
-      each([&](V a, int v) __attribute__((always_inline)) { return f(a, y(v)); });
-    });
+  auto number = [](const T* from) __attribute__((always_inline)) {
+    return [value = broadcast(*from)](int) __attribute__((always_inline)) { return value; };
   };
-  auto multiply_add = [&]() __attribute__((always_inline)) {
-    with_operand(step[0], [&](auto y) __attribute__((always_inline)) {
-      with_operand(step[1], [&](auto z) __attribute__((always_inline)) {
-        each([&](V a, int v) __attribute__((always_inline)) { return a * y(v) + z(v); });
-      });
-    });
-    ++step;
+  auto with = [&](auto y, auto f) __attribute__((always_inline)) {
+    each([=](V a, int v) __attribute__((always_inline)) { return f(a, y(v)); });
   };
-  for (const Step<T>* end = step + steps; step != end; ++step) switch (step->how) {
-      case Arithmetic::add: with_y([](V a, V b) { return a + b; }); break;
-      case Arithmetic::subtract: with_y([](V a, V b) { return a - b; }); break;
-      case Arithmetic::subtract_from: with_y([](V a, V b) { return b - a; }); break;
-      case Arithmetic::multiply:
-        if (step->is_added_to) multiply_add();
-        else with_y([](V a, V b) { return a * b; });
-        break;
-      case Arithmetic::divide: with_y([](V a, V b) { return a / b; }); break;
-      case Arithmetic::divide_from: with_y([](V a, V b) { return b / a; }); break;
-      case Arithmetic::negate: each([](V a, int) { return -a; }); break;
-      case Arithmetic::absolute:
+  auto multiply_add = [&](auto y, auto z) __attribute__((always_inline)) {
+    each([=](V a, int v) __attribute__((always_inline)) { return a * y(v) + z(v); });
+  };
+  auto plus = [](V a, V b) __attribute__((always_inline)) { return a + b; };
+  auto minus = [](V a, V b) __attribute__((always_inline)) { return a - b; };
+  auto minus_from = [](V a, V b) __attribute__((always_inline)) { return b - a; };
+  auto times = [](V a, V b) __attribute__((always_inline)) { return a * b; };
+  auto over = [](V a, V b) __attribute__((always_inline)) { return a / b; };
+  auto over_from = [](V a, V b) __attribute__((always_inline)) { return b / a; };
+  using enum Arithmetic;
+  for (const Step<T>* end = step + steps; step != end; ++step) switch (step->what) {
+      case of_vectors(add): with(vectors(step->y), plus); break;
+      case of_number(add): with(number(step->y), plus); break;
+      case of_vectors(subtract): with(vectors(step->y), minus); break;
+      case of_number(subtract): with(number(step->y), minus); break;
+      case of_vectors(subtract_from): with(vectors(step->y), minus_from); break;
+      case of_number(subtract_from): with(number(step->y), minus_from); break;
+      case of_vectors(multiply): with(vectors(step->y), times); break;
+      case of_number(multiply): with(number(step->y), times); break;
+      case of_vectors(divide): with(vectors(step->y), over); break;
+      case of_number(divide): with(number(step->y), over); break;
+      case of_vectors(divide_from): with(vectors(step->y), over_from); break;
+      case of_number(divide_from): with(number(step->y), over_from); break;
+      case kMultiplyAdd: multiply_add(vectors(step->y), vectors(step->z)); break;
+      case kMultiplyAdd + 1: multiply_add(vectors(step->y), number(step->z)); break;
+      case kMultiplyAdd + 2: multiply_add(number(step->y), vectors(step->z)); break;
+      case kMultiplyAdd + 3: multiply_add(number(step->y), number(step->z)); break;
+      case of_vectors(negate): each([](V a, int) { return -a; }); break;
+      case of_vectors(absolute):
         each([](V a, int) { return V(VectorBits<T>(a) << 1 >> 1); });
         break;
-      case Arithmetic::square: each([](V a, int) { return a * a; }); break;
-      case Arithmetic::relu: each([](V a, int) { return a <= 0 ? V{} : a; }); break;
-      case Arithmetic::round_float16:
+      case of_vectors(square): each([](V a, int) { return a * a; }); break;
+      case of_vectors(relu): each([](V a, int) { return a <= 0 ? V{} : a; }); break;
+      case of_vectors(round_float16):
         if constexpr (detail::kSame<T, float>) each([](V a, int) { return rounded<Half>(a); });
         break;
-      case Arithmetic::round_bfloat16:
+      case of_vectors(round_bfloat16):
         if constexpr (detail::kSame<T, float>) each([](V a, int) { return rounded<BFloat16>(a); });
         break;
+      default: __builtin_unreachable();
     }
 #pragma GCC unroll 8
   for (int v = 0; v < count; ++v) store_vector(result + at + v * kWidth<T>, x[v]);
