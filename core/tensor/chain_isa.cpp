@@ -51,15 +51,28 @@ int read_links(const Chain& chain, At at, Step<T>* steps) {
   return count;
 }
 
+// Calls f with an example of what lies in memory.
+template <class T, class F>
+[[gnu::always_inline]] inline void with_example(Element element, F f) {
+  if constexpr (detail::kSame<T, float>) {
+    if (element == Element::float16) return f(Half{});
+    if (element == Element::bfloat16) return f(BFloat16{});
+  }
+  f(T{});
+}
+
 // All steps for `count` vectors from `at` on: enough of them to do while the next step is looked
 // up, and few enough for the registers.
 template <int count, class T>
-[[gnu::always_inline]] inline void run_block(const Step<T>* step, int steps, const T* start,
-                                             int64_t at, T* result) {
+[[gnu::always_inline]] inline void run_block(const Chain& chain, const Step<T>* step, int steps,
+                                             const void* start, int64_t at, void* result) {
   using V = Vector<T>;
   V x[count];
+  with_example<T>(chain.first, [&](auto example) __attribute__((always_inline)) {
+    auto* from = static_cast<const decltype(example)*>(start) + at;
 #pragma GCC unroll 8
-  for (int v = 0; v < count; ++v) x[v] = load_vector(start + at + v * kWidth<T>);
+    for (int v = 0; v < count; ++v) x[v] = load_wide(from + v * kWidth<T>);
+  });
   auto each = [&](auto f) __attribute__((always_inline)) {
 #pragma GCC unroll 8
     for (int v = 0; v < count; ++v) x[v] = f(x[v], v);
@@ -116,35 +129,46 @@ template <int count, class T>
         break;
       default: __builtin_unreachable();
     }
+  with_example<T>(chain.result, [&](auto example) __attribute__((always_inline)) {
+    auto* to = static_cast<decltype(example)*>(result) + at;
+    if constexpr (count == 1) return store_rounded(to, x[0]);
 #pragma GCC unroll 8
-  for (int v = 0; v < count; ++v) store_vector(result + at + v * kWidth<T>, x[v]);
+    for (int v = 0; v + 1 < count; v += 2) store_rounded(to + v * kWidth<T>, x[v], x[v + 1]);
+  });
 }
 
 template <class T>
 void run_chain(const void* const* operands, const void* scalars, void* result, int64_t n) {
   constexpr int kVectors = 8;
   const Chain& chain = *static_cast<const Chain*>(scalars);
-  auto operand = [&](int k) { return static_cast<const T*>(operands[k]); };
-  const T* start = operand(0);
-  T* to = static_cast<T*>(result);
+  auto operand = [&](int k, bool) { return static_cast<const T*>(operands[k]); };
   Step<T> steps[Chain::kMost];
-  int count = read_links(chain, [&](int k, bool) { return operand(k); }, steps);
+  int count = read_links(chain, operand, steps);
   int64_t i = 0;
   for (; i + kVectors * kWidth<T> <= n; i += kVectors * kWidth<T>)
-    run_block<kVectors>(steps, count, start, i, to);
-  for (; i + kWidth<T> <= n; i += kWidth<T>) run_block<1>(steps, count, start, i, to);
+    run_block<kVectors>(chain, steps, count, operands[0], i, result);
+  for (; i + kWidth<T> <= n; i += kWidth<T>)
+    run_block<1>(chain, steps, count, operands[0], i, result);
   if (i == n) return;
   // What fills no vector, from copies that do.
+  const size_t rest = size_t(n - i);
   T copies[Chain::kMost + 1][kWidth<T>] = {}, last[kWidth<T>];
-  const size_t rest = size_t(n - i) * sizeof(T);
-  auto copy = [&](int k) {
-    __builtin_memcpy(copies[k], operand(k) + i, rest);
-    return copies[k];
-  };
   count = read_links(
-      chain, [&](int k, bool is_number) { return is_number ? operand(k) : copy(k); }, steps);
-  run_block<1>(steps, count, copy(0), 0, last);
-  __builtin_memcpy(to + i, last, rest);
+      chain,
+      [&](int k, bool is_number) {
+        if (is_number) return operand(k, true);
+        __builtin_memcpy(copies[k], operand(k, false) + i, rest * sizeof(T));
+        return static_cast<const T*>(copies[k]);
+      },
+      steps);
+  with_example<T>(chain.first, [&](auto example) {
+    auto* from = static_cast<const decltype(example)*>(operands[0]) + i;
+    __builtin_memcpy(copies[0], from, rest * sizeof(example));
+  });
+  run_block<1>(chain, steps, count, copies[0], 0, last);
+  with_example<T>(chain.result, [&](auto example) {
+    __builtin_memcpy(static_cast<decltype(example)*>(result) + i, last, rest * sizeof(example));
+  });
 }
 
 }  // namespace

@@ -22,6 +22,9 @@ enum class Arithmetic : uint8_t {
   round_bfloat16,  // a float to a half and back
 };
 
+// What lies in memory: numbers of the type that is computed with or, of floats, halves.
+enum class Element : uint8_t { whole, float16, bfloat16 };
+
 // Begins with x, the first operand, and does one link after the other.
 struct Chain {
   struct Link {
@@ -33,6 +36,7 @@ struct Chain {
 
   int count = 0;
   Link links[kMost];
+  Element first = Element::whole, result = Element::whole;
 };
 
 inline bool has_two_operands(Arithmetic how) { return how < Arithmetic::negate; }

@@ -41,6 +41,18 @@ std::optional<Arithmetic> rounding_to(DType dtype) {
   return {};
 }
 
+// The halves of a dtype that are floats in another one.
+Element halves_of(DType dtype, DType wide) {
+  if (wide != DType::float32) return Element::whole;
+  if (dtype == DType::float16) return Element::float16;
+  return dtype == DType::bfloat16 ? Element::bfloat16 : Element::whole;
+}
+
+void make_cast(TileProgram::Step& step, DType from, DType to) {
+  step.cast = cast_loop(from, to);
+  step.widens = halves_of(from, to);
+}
+
 }  // namespace
 
 FusionGroup::FusionGroup(DeferredOp& root) : root_(root), body_(body_of(root)) {
@@ -63,8 +75,19 @@ void FusionGroup::run() {
   for (DeferredOp* member : members_)
     if (!member->call.reduction) compile(*member);
   program_.finish();
+  for (size_t k = 0; k < lanes_.size(); ++k) {
+    auto& [tensor, dtype] = lanes_[k];
+    const Element halves = halves_of(tensor->dtype(), dtype);
+    if (halves != Element::whole && program_.takes_halves(int(k), halves)) dtype = tensor->dtype();
+  }
   if (root_.call.reduction) reduce();
-  else run_tile_loop({&results_.back(), root_.call.written}, lanes_, program_.kernel(), &program_);
+  else run_tile_loop(result_in(results_.back()), lanes_, program_.kernel(), &program_);
+}
+
+TileOperand FusionGroup::result_in(const Tensor& tensor) {
+  const Element halves = halves_of(tensor.dtype(), body_.call.written);
+  bool gives = halves != Element::whole && program_.gives_halves(halves);
+  return {&tensor, gives ? tensor.dtype() : body_.call.written};
 }
 
 void FusionGroup::add(DeferredOp& op) {
@@ -119,7 +142,7 @@ void FusionGroup::compile(DeferredOp& member) {
   const DeferredCall& call = member.call;
   Step step;
   step.loop = call.kernel.run;
-  if (!step.loop) step.cast = cast_loop(call.compute, call.result);
+  if (!step.loop) make_cast(step, call.compute, call.result);
   if (auto how = arithmetic_of(member)) step.chain = {1, {{*how}}};
   step.scalars = member.scalars;
   step.inputs.resize(size_t(member.operand_count));
@@ -198,7 +221,7 @@ void FusionGroup::cast(Place from, DType from_dtype, Place to, DType to_dtype) {
       step.inputs[0] = there.inputs[0];
     }
   }
-  if (step.chain.count == 0) step.cast = cast_loop(from_dtype, to_dtype);
+  if (step.chain.count == 0) make_cast(step, from_dtype, to_dtype);
   program_.add(step);
 }
 
@@ -219,8 +242,7 @@ void FusionGroup::reduce() {
                                 : empty_strided(body_.sizes, body_.strides, body_.call.result,
                                                 {DeviceType::meta});
     input = on_storage(elements.storage(), operand.sizes(), operand.strides(), operand.dtype());
-    source.emplace(TileOperand{&elements, body_.call.written}, lanes_, program_.kernel(),
-                   &program_);
+    source.emplace(result_in(elements), lanes_, program_.kernel(), &program_);
   }
   run_reduce_cpu(call.reduction, input, call.dims, dtype_of_compute(compute_of(call.dtype)),
                  call.parameter, result, {}, source ? &*source : nullptr);

@@ -55,6 +55,8 @@ class FusionGroup {
   Place value_as(const DeferredOp& member, DType dtype);
   void cast(Place from, DType from_dtype, Place to, DType to_dtype);
   Place lane_of(const TileOperand& operand);
+  // Where the program's elements go, and in which dtype it gives them.
+  TileOperand result_in(const Tensor& tensor);
   // Has the reduction take what the program computes, or what is there already.
   void reduce();
 

@@ -20,8 +20,12 @@ PointwiseLoop chain_loop(int64_t item) {
   return item == sizeof(double) ? loops.float64 : loops.float32;
 }
 
+bool is_same(const TileProgram::Place& a, const TileProgram::Place& b) {
+  return a.kind == b.kind && a.index == b.index;
+}
+
 bool is_lane(const TileProgram::Place& place, int lane) {
-  return place.kind == TileProgram::Place::lane && place.index == lane;
+  return is_same(place, {TileProgram::Place::lane, lane});
 }
 
 bool is_one_number(const TileProgram::Place& place) {
@@ -34,6 +38,14 @@ void swap_operands(TileProgram::Step& step) {
   Arithmetic& how = step.chain.links[0].how;
   if (how == Arithmetic::subtract) how = Arithmetic::subtract_from;
   else if (how == Arithmetic::divide) how = Arithmetic::divide_from;
+}
+
+// Lets a step run as a chain, which begins with what is not one number.
+void run_as_chain(TileProgram::Step& step) {
+  if (step.chain.count == 1 && has_two_operands(step.chain.links[0].how))
+    if (is_one_number(step.inputs[0]) || is_lane(step.inputs[0], step.single)) swap_operands(step);
+  step.loop = nullptr;
+  step.cast = nullptr;
 }
 
 // A chain of `operands` goes on with another one, which begins with what it gives.
@@ -106,10 +118,7 @@ void TileProgram::join_chains() {
     if (second.chain.count == 0 || (!goes_on && second.chain.count > 1)) continue;
     if (first.chain.count + second.chain.count > Chain::kMost) continue;
     if (!goes_on) swap_operands(second);
-    if (first.chain.count == 1 && has_two_operands(first.chain.links[0].how))
-      if (is_one_number(first.inputs[0]) || is_lane(first.inputs[0], first.single))
-        swap_operands(first);
-
+    run_as_chain(first);
     second.chain = joined(first.chain, first.inputs.size(), second.chain);
     second.loop = nullptr;
     second.cast = nullptr;
@@ -117,6 +126,55 @@ void TileProgram::join_chains() {
     second.inputs.insert(second.inputs.begin(), first.inputs.begin(), first.inputs.end());
     steps_.erase(steps_.begin() + ptrdiff_t(i--));
   }
+}
+
+// Chains that begin with what a cast makes of halves begin with those.
+void TileProgram::widen_in_chains() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step cast = steps_[i];
+    if (cast.widens == Element::whole || cast.output.kind != Place::buffer) continue;
+    if (begin_with(cast.output, cast.inputs[0], cast.widens))
+      steps_.erase(steps_.begin() + ptrdiff_t(i--));
+  }
+}
+
+bool TileProgram::begin_with(const Place& floats, const Place& from, Element halves) {
+  auto reads = [&](const Place& input) { return is_same(input, floats); };
+  std::vector<Step*> readers;
+  for (Step& step : steps_) {
+    auto count = std::ranges::count_if(step.inputs, reads);
+    if (count == 0) continue;
+    bool can_begin = step.chain.count == 1 || (step.chain.count > 1 && reads(step.inputs[0]));
+    bool is_other = step.chain.first != Element::whole || is_lane(floats, step.single);
+    if (count > 1 || !can_begin || is_other) return false;
+    readers.push_back(&step);
+  }
+  for (Step* step : readers) {
+    run_as_chain(*step);
+    if (!reads(step->inputs[0])) swap_operands(*step);
+    step->inputs[0] = from;
+    step->chain.first = halves;
+  }
+  mark_numbers();
+  return true;
+}
+
+bool TileProgram::takes_halves(int lane, Element halves) {
+  return begin_with({Place::lane, lane}, {Place::lane, lane, 0, sizeof(uint16_t)}, halves);
+}
+
+bool TileProgram::gives_halves(Element halves) {
+  Step& last = *std::ranges::find_if(
+      steps_, [](const Step& step) { return step.output.kind == Place::result; });
+  if (last.chain.count == 0) return false;
+  run_as_chain(last);
+  last.chain.result = halves;
+  last.output.item = sizeof(uint16_t);
+  mark_numbers();
+  return true;
+}
+
+void TileProgram::mark_numbers() {
   for (Step& step : steps_) step.chain = marked(step, is_one_number);
 }
 
@@ -124,6 +182,8 @@ void TileProgram::join_chains() {
 void TileProgram::finish() {
   drop_unread();
   join_chains();
+  widen_in_chains();
+  mark_numbers();
   std::vector<size_t> last_use(size_t(buffers_), 0);
   for (size_t i = 0; i < steps_.size(); ++i)
     for (const Place& input : steps_[i].inputs)

@@ -23,7 +23,8 @@ class TileProgram {
   };
   struct Step {
     PointwiseLoop loop = nullptr;
-    CastLoop cast = nullptr;  // in place of a loop
+    CastLoop cast = nullptr;          // in place of a loop
+    Element widens = Element::whole;  // the halves that a cast makes floats of
     // What the loop does, where that is no more than arithmetic of floats or doubles; runs where
     // there is neither a loop nor a cast.
     Chain chain = {};
@@ -49,6 +50,10 @@ class TileProgram {
   // Drops steps that nobody reads, joins others, and finds memory for the buffers. Nothing is added
   // afterwards.
   void finish();
+  // Whether a finished program can take a lane, or give its result, as halves in place of the
+  // floats they stand for: from then on it does.
+  bool takes_halves(int lane, Element halves);
+  bool gives_halves(Element halves);
 
   // Runs a finished TileProgram. The kernel takes a lane as single if all that read it can.
   PointwiseKernel kernel() const;
@@ -56,6 +61,10 @@ class TileProgram {
  private:
   void drop_unread();
   void join_chains();
+  void widen_in_chains();
+  // Has all that read floats begin with the halves that they were, if they are chains that can.
+  bool begin_with(const Place& floats, const Place& from, Element halves);
+  void mark_numbers();
   bool takes_single(int lane) const;
   template <int single>
   static void run(const void* const* lanes, const void* program, void* result, int64_t n);

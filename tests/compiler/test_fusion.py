@@ -106,7 +106,7 @@ def test_floats(function, dtype: torch.dtype) -> None:
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("first", ARITHMETIC)
 @pytest.mark.parametrize("second", ARITHMETIC)
 def test_pairs_of_arithmetic(first, second, dtype: torch.dtype) -> None:
@@ -120,7 +120,7 @@ def test_pairs_of_arithmetic(first, second, dtype: torch.dtype) -> None:
     assert_same(lambda a, b: first(a, b) * second(b, first(a, b)), x.requires_grad_(), y)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("length", [16384, 16385, 17 * 1024 - 1])
 def test_chains_of_arithmetic(length: int, dtype: torch.dtype) -> None:
     x, y, _ = tensors(dtype, shape=(length,))
@@ -226,6 +226,15 @@ def test_numbers_beyond_half_precision(dtype: torch.dtype) -> None:
     x, _, _ = tensors()
     x[:6] = torch.tensor([torch.inf, -torch.inf, torch.nan, 7e4, 1e-40, 3e-6])
     assert_same(lambda a: (a.to(dtype) * 3 - 1).float() + a.to(dtype).relu(), x)
+    assert_same(lambda a: (a * 3, (1 - a).relu(), a.float() - 1, -a.float().square()), x.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_that_repeat(dtype: torch.dtype) -> None:
+    x, y, _ = tensors(dtype, shape=(70, 1501))
+    for a, b in [(x, y[:, :1]), (x, y[:1]), (x.mT, y.mT[:, :1]), (x[:, :-1:2], y[:, 1::2])]:
+        assert_same(lambda a, b: ((a + b) * 2, b * a - a, (b.float() - a).to(dtype) * b), a, b)
+        assert_same(lambda a, b: (a * b + 1).sum(-1) - (b.float() * 2).square().mean(), a, b)
 
 
 def test_reductions_of_other_dtypes() -> None:
