@@ -31,6 +31,7 @@ struct Chain {
     Arithmetic how;
     int8_t operand = 1;      // y among the operands; no matter where x is alone
     bool is_number = false;  // whether y is one number for the whole tile
+    Element element = Element::whole;
   };
   static constexpr int kMost = 32;
 

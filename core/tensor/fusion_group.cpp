@@ -78,7 +78,8 @@ void FusionGroup::run() {
   for (size_t k = 0; k < lanes_.size(); ++k) {
     auto& [tensor, dtype] = lanes_[k];
     const Element halves = halves_of(tensor->dtype(), dtype);
-    if (halves != Element::whole && program_.takes_halves(int(k), halves)) dtype = tensor->dtype();
+    if (halves == Element::whole || tensor->numel() < checked_numel(body_.sizes)) continue;
+    if (program_.takes_halves(int(k), halves)) dtype = tensor->dtype();
   }
   if (root_.call.reduction) reduce();
   else run_tile_loop(result_in(results_.back()), lanes_, program_.kernel(), &program_);

@@ -2,6 +2,7 @@
 #include "core/tensor/tile_program.h"
 
 #include <algorithm>
+#include <ranges>
 #include <span>
 
 #include "core/device/allocator.h"
@@ -57,14 +58,29 @@ Chain joined(Chain chain, size_t operands, const Chain& next) {
   return chain;
 }
 
+// The links of a chain that have an operand beside what it begins with.
+template <class AnyChain>
+auto links_with_operands(AnyChain& chain) {
+  return std::span(chain.links, size_t(chain.count)) |
+         std::views::filter([](const Chain::Link& link) { return has_two_operands(link.how); });
+}
+
 // The chain of a step, where links are marked whose other operand is one number.
 template <class F>
 Chain marked(const TileProgram::Step& step, F is_number) {
   Chain chain = step.chain;
-  for (int l = 0; l < chain.count; ++l)
-    if (auto& link = chain.links[l]; has_two_operands(link.how))
-      link.is_number |= is_number(step.inputs[size_t(link.operand)]);
+  for (Chain::Link& link : links_with_operands(chain))
+    link.is_number |= is_number(step.inputs[size_t(link.operand)]);
   return chain;
+}
+
+// Whether a chain reads a lane only where it can take it as one number.
+bool reads_number(const TileProgram::Step& step, int lane) {
+  return !is_lane(step.inputs[0], lane) &&
+         std::ranges::none_of(links_with_operands(step.chain), [&](const Chain::Link& link) {
+           return link.element != Element::whole &&
+                  is_lane(step.inputs[size_t(link.operand)], lane);
+         });
 }
 
 }  // namespace
@@ -128,39 +144,34 @@ void TileProgram::join_chains() {
   }
 }
 
-// Chains that begin with what a cast makes of halves begin with those.
+// Chains that read what a cast makes of halves read those.
 void TileProgram::widen_in_chains() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step cast = steps_[i];
     if (cast.widens == Element::whole || cast.output.kind != Place::buffer) continue;
-    if (begin_with(cast.output, cast.inputs[0], cast.widens))
+    if (read_halves(cast.output, cast.inputs[0], cast.widens))
       steps_.erase(steps_.begin() + ptrdiff_t(i--));
   }
 }
 
-bool TileProgram::begin_with(const Place& floats, const Place& from, Element halves) {
+bool TileProgram::read_halves(const Place& floats, const Place& from, Element halves) {
   auto reads = [&](const Place& input) { return is_same(input, floats); };
-  std::vector<Step*> readers;
+  for (const Step& step : steps_)
+    if (step.chain.count == 0 && std::ranges::any_of(step.inputs, reads)) return false;
   for (Step& step : steps_) {
-    auto count = std::ranges::count_if(step.inputs, reads);
-    if (count == 0) continue;
-    bool can_begin = step.chain.count == 1 || (step.chain.count > 1 && reads(step.inputs[0]));
-    bool is_other = step.chain.first != Element::whole || is_lane(floats, step.single);
-    if (count > 1 || !can_begin || is_other) return false;
-    readers.push_back(&step);
-  }
-  for (Step* step : readers) {
-    run_as_chain(*step);
-    if (!reads(step->inputs[0])) swap_operands(*step);
-    step->inputs[0] = from;
-    step->chain.first = halves;
+    if (std::ranges::none_of(step.inputs, reads)) continue;
+    run_as_chain(step);
+    if (reads(step.inputs[0])) step.chain.first = halves;
+    for (Chain::Link& link : links_with_operands(step.chain))
+      if (reads(step.inputs[size_t(link.operand)])) link.element = halves;
+    std::ranges::replace_if(step.inputs, reads, from);
   }
   mark_numbers();
   return true;
 }
 
 bool TileProgram::takes_halves(int lane, Element halves) {
-  return begin_with({Place::lane, lane}, {Place::lane, lane, 0, sizeof(uint16_t)}, halves);
+  return read_halves({Place::lane, lane}, {Place::lane, lane, 0, sizeof(uint16_t)}, halves);
 }
 
 bool TileProgram::gives_halves(Element halves) {
@@ -224,8 +235,7 @@ bool TileProgram::takes_single(int lane) const {
     auto reads =
         std::ranges::count_if(step.inputs, [=](auto& input) { return is_lane(input, lane); });
     if (reads == 0) continue;
-    bool can =
-        step.runs_chain() ? !is_lane(step.inputs[0], lane) : reads == 1 && step.single == lane;
+    bool can = step.runs_chain() ? reads_number(step, lane) : reads == 1 && step.single == lane;
     if (!can) return false;
     takes = true;
   }

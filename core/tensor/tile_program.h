@@ -62,8 +62,8 @@ class TileProgram {
   void drop_unread();
   void join_chains();
   void widen_in_chains();
-  // Has all that read floats begin with the halves that they were, if they are chains that can.
-  bool begin_with(const Place& floats, const Place& from, Element halves);
+  // Has all that read floats read the halves that they were, if they are chains.
+  bool read_halves(const Place& floats, const Place& from, Element halves);
   void mark_numbers();
   bool takes_single(int lane) const;
   template <int single>
