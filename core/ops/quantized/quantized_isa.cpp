@@ -149,7 +149,7 @@ FloatRange range(const float* input, int64_t n) {
 // all processors have an instruction. GCC finds it where no pragma says how to add.
 void dots(const int16_t* input, int64_t rows, const int8_t* const (&weights)[kDotWeights],
           int64_t n, int32_t (*sums)[kDotWeights]) {
-  constexpr int64_t kChunk = 512;
+  constexpr int64_t kChunk = 1024;
   int16_t wide[kDotWeights][kChunk];
   for (int64_t r = 0; r < rows; ++r)
     for (int k = 0; k < kDotWeights; ++k) sums[r][k] = 0;
