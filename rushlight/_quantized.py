@@ -17,7 +17,6 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._overridable import overridable
-from rushlight._tensor_override import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,8 +256,7 @@ def wrap(integers: Tensor, form: Form) -> QuantizedTensor:
 
 def integers_of(tensor: Tensor) -> Tensor:
     """Returns a quantized tensor's integers, which share its memory."""
-    with DisableTorchFunctionSubclass():
-        return tensor.as_subclass(Tensor)
+    return tensor.as_subclass(Tensor)
 
 
 def parts_of_form(form: Form) -> tuple[Any, ...]:

@@ -62,6 +62,20 @@ def test_frequency_scales_each_rows_gradient() -> None:
     assert weight.grad[:, 0].tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_sums_have_tables_of_any_width(dtype: torch.dtype) -> None:
+    generator = np.random.default_rng(0)
+    index, factors = generator.integers(0, 20, (9, 7)), generator.integers(-4, 5, (9, 7))
+    for columns in (1, 3, 7, 8, 9, 16, 50, 63, 96, 97, 130, 200):
+        table = generator.integers(-8, 9, (20, columns))  # whose sums all dtypes hold
+        sums = F.embedding_bag(
+            torch.tensor(index), torch.tensor(table).to(dtype), mode="sum",
+            per_sample_weights=torch.tensor(factors).to(dtype),
+        )  # fmt: skip
+        wanted = (table[index] * factors[..., None]).sum(1)
+        np.testing.assert_array_equal(sums.double().numpy(), wanted)
+
+
 def test_maxima_give_nothing_to_empty_bags() -> None:
     weight = torch.rand(5, 3, requires_grad=True)
     out = F.embedding_bag(INDEX, weight, torch.tensor([0, 0, 4]), mode="max")

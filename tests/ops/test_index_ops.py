@@ -342,9 +342,28 @@ def test_halves_are_added_one_by_one(dtype: Any) -> None:
     rows = torch.zeros(5, 40, dtype=dtype).index_add(0, torch.tensor([1, 4, 1]), values)
     assert torch.equal(rows[1], values[0] + values[2])
     assert torch.equal(rows[4], values[1])
+    assert torch.equal(sums[0].index_add(0, places[0], values[0]), expected[0])
+    flat = torch.arange(3)[:, None]
+    assert torch.equal(sums.index_put((flat, places), values, accumulate=True), expected)
     places[2, 39] = 5
     with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
         sums.scatter_add_(1, places, values)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+def test_halves_meet_one_by_one(dtype: Any, reduce: str) -> None:
+    torch.manual_seed(0)
+    places, values = torch.randint(0, 4, (40,)), torch.randn(40).to(dtype)
+    values[places == 2] *= 1e4 if dtype == torch.float16 else 1e30
+    values[7], places[7] = float("nan"), 1
+    meet = {"sum": torch.add, "prod": torch.mul, "amax": torch.maximum, "amin": torch.minimum}
+    start = torch.randn(4).to(dtype)
+    expected = start.clone()
+    for place, value in zip(places.tolist(), values, strict=True):
+        expected[place] = meet[reduce](expected[place], value)
+    met = start.scatter_reduce(0, places, values, reduce)
+    np.testing.assert_array_equal(met.float().numpy(), expected.float().numpy())
 
 
 @pytest.mark.parametrize("first", [[0.0, 5.0], [0.0, 0.0]])

@@ -103,7 +103,7 @@ def test_ldl_solves(n, hermitian, dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 300])
+@pytest.mark.parametrize("n", [1, 3, 4, 8, 9, 15, 16, 17, 33, 300])
 def test_sizes_around_small_loops_and_large_panels(n, dtype) -> None:
     A = normal(n, n, dtype=dtype) + 2 * n**0.5 * np.eye(n)
     A = A.astype(dtype)

@@ -334,8 +334,8 @@ def test_float16_weights_only_lose_digits() -> None:
 
 
 def test_functions_between_tensors() -> None:
-    a = torch.quantize_per_tensor(torch.randn(3, 4), 0.05, 100, torch.quint8)
-    b = torch.quantize_per_tensor(torch.randn(3, 4), 0.03, 128, torch.quint8)
+    a = torch.quantize_per_tensor(torch.randn(13, 4), 0.05, 100, torch.quint8)
+    b = torch.quantize_per_tensor(torch.randn(13, 4), 0.03, 128, torch.quint8)
     f = nnq.QFunctional()
     f.scale, f.zero_point = 0.05, 120
     x, y = a.dequantize(), b.dequantize()

@@ -23,16 +23,21 @@ def quantized(*shape: int, scale: float = 0.1, zero_point: int = 100) -> torch.T
     [(torch.quint8, 0, 255), (torch.qint8, -128, 127), (torch.qint32, -(2**31), 2**31 - 1)],
 )
 def test_numbers_are_the_nearest_with_halves_to_even(dtype, low: int, high: int) -> None:
-    values = np.array([-1e12, -2.5, -0.5, 0.5, 1.5, 2.49, 1e12, np.nan], np.float32)
-    q = torch.quantize_per_tensor(torch.tensor(values), 1.0, 10, dtype)
-    wanted = np.clip(np.rint(values[:-1].astype(np.float64)) + 10, low, high)
-    assert q.int_repr().tolist()[:-1] == wanted.tolist()
-    assert q.dtype is dtype and q.is_quantized and q.q_scale() == 1.0 and q.q_zero_point() == 10
-    np.testing.assert_allclose(q.dequantize().numpy()[1:-2], wanted[1:-1] - 10)
+    values = np.array([np.nan, -1e12, -2.5, -0.5, 0.5, 1.5, 2.49, 126.5, 1e12], np.float32)
+    for count in (1, 9):  # one by one, and many together
+        x = np.tile(values, count)
+        q = torch.quantize_per_tensor(torch.tensor(x), 1.0, 10, dtype)
+        nearest = np.rint(np.nan_to_num(x.astype(np.float64), nan=-1e12))
+        wanted = np.clip(nearest + 10, low, high)
+        assert q.int_repr().tolist() == wanted.tolist()
+        assert q.dtype is dtype and q.is_quantized and q.q_scale() == 1.0 and q.q_zero_point() == 10
+        inside = wanted > low  # differences of 32 bits wrap around
+        np.testing.assert_allclose(q.dequantize().numpy()[inside], wanted[inside] - 10)
 
 
-def test_channels_have_their_own_scales() -> None:
-    x = rng.normal(size=(3, 4, 5)).astype(np.float32)
+@pytest.mark.parametrize("run", [1, 5, 50])
+def test_channels_have_their_own_scales(run: int) -> None:
+    x = rng.normal(size=(3, 4, run)).astype(np.float32)
     scales, zero_points = np.array([0.01, 0.1, 1.0, 2.0]), np.array([0, 5, -5, 1])
     q = torch.quantize_per_channel(
         torch.tensor(x), torch.tensor(scales), torch.tensor(zero_points), 1, torch.qint8

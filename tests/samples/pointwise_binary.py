@@ -127,6 +127,7 @@ def heaviside() -> Iterator[Any]:
 def lerp() -> Iterator[Any]:
     yield normal(3, 4), normal(3, 4), uniform(3, 4)
     yield normal(3, 4), normal(4), 0.3
+    yield normal(3, 4), normal(3, 4), 0.7
     yield integers(-5, 5, 3, 4), integers(-5, 5, 3, 4), uniform(3, 4)
 
 

@@ -82,13 +82,14 @@ void for_each_row(const Block<T>& block, F&& f) {
 }
 
 template <class T>
-void add_halves(const Block<T>& block, AddLoop add_at) {
+void combine_halves(const Block<T>& block, CombineAtLoop combine_at) {
   const Steps& column = block.column;
-  const AddSteps steps{block.dim_stride, column.self, column.index, column.other};
+  const AtSteps steps{block.dim_stride, column.self, column.index, column.other};
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t* index = block.index + r * block.row.index;
-    int64_t done = add_at(block.self + r * block.row.self, index, block.other + r * block.row.other,
-                          steps, block.columns, block.dim_size);
+    int64_t done =
+        combine_at(block.self + r * block.row.self, index, block.other + r * block.row.other, steps,
+                   block.columns, block.dim_size);
     if (done < block.columns) block.refuse(index[done * column.index]);
   }
 }
@@ -168,13 +169,13 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
     return;
   }
   CombineRun combine_run(how, self.dtype());
-  const bool adds_halves = how == Scatter::add && is_half(self.dtype());
+  const CombineAtLoop of_halves =
+      is_half(self.dtype()) ? combine_halves_at(how, self.dtype()) : nullptr;
   visit_combination(how, self.dtype(), [&]<class Combine>(Combine combine) {
     using T = typename Combine::Type;
     for_each_block<T>(self, d, places, values, false, [&](const Block<T>& block) {
       if (block.has_rigid_rows() && block.column.self != 0) for_each_row(block, combine_run);
-      else if (adds_halves)
-        add_halves(block, index_loops().add_at[self.dtype() == DType::bfloat16]);
+      else if (of_halves) combine_halves(block, of_halves);
       else for_each_element(block, [combine](T& to, const T& from) { to = combine(to, from); });
     });
   });

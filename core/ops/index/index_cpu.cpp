@@ -99,24 +99,23 @@ void for_each_element(const Rows& rows, char* picked, char* other, F&& f) {
   });
 }
 
-// Calls write(picked, other) for the elements of all index positions, on several threads. Each has
-// its rows of `before`, or else the elements within a range of offsets, so that no two write one
-// element and the order stays.
+// Calls write(picked, offsets, other, n) for the elements of all index positions, on several
+// threads. Each has its rows of `before`, or else the elements within a range of offsets, so that
+// no two write one element and the order stays; to find these takes as long as to write a few.
 template <class Write>
 void write_rows(const Rows& rows, char* picked, char* other, const Write& write) {
-  constexpr int64_t kChunk = 512;
-  const int64_t *offsets = rows.offsets, count = rows.count, item = rows.item, step = rows.step;
+  constexpr int64_t kChunk = 512, kFewBytes = 32;
+  const int64_t *offsets = rows.offsets, count = rows.count, step = rows.step;
   int64_t bytes = count * bytes_after(rows), shares = num_threads();
   auto for_each_row = [&](int64_t begin, int64_t end, auto&& f) {
     Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin);
     for (int64_t b = begin; b < end; ++b, before.next())
       f(picked + before.at(0), other + before.at(1));
   };
-  if (rows.before_count >= shares || rows.before_count * bytes <= kGrain) {
+  if (rows.before_count >= shares || rows.before_count * bytes <= kGrain ||
+      bytes_after(rows) <= kFewBytes) {
     parallel_for(0, rows.before_count, kGrain / bytes + 1, [&](int64_t begin, int64_t end) {
-      for_each_row(begin, end, [=](char* to, char* from) {
-        for (int64_t i = 0; i < count; ++i) write(to + offsets[i] * item, from + i * step);
-      });
+      for_each_row(begin, end, [&](char* to, char* from) { write(to, offsets, from, count); });
     });
     return;
   }
@@ -129,9 +128,18 @@ void write_rows(const Rows& rows, char* picked, char* other, const Write& write)
             index_loops().list_between(offsets + i, std::min(kChunk, count - i), begin * width,
                                        uint64_t((end - begin) * width), mine);
         for (int64_t k = 0; k < n; ++k)
-          write(to + offsets[i + mine[k]] * item, from + (i + mine[k]) * step);
+          write(to, offsets + i + mine[k], from + (i + mine[k]) * step, 1);
       }
     });
+  });
+}
+
+// The same with write(picked, other) for one position.
+template <class Write>
+void write_each_row(const Rows& rows, char* picked, char* other, const Write& write) {
+  const int64_t item = rows.item, step = rows.step;
+  write_rows(rows, picked, other, [=](char* to, const int64_t* offsets, char* from, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) write(to + offsets[i] * item, from + i * step);
   });
 }
 
@@ -302,19 +310,25 @@ void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& s
                      [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
                        copy_run(p, p_step, o, o_step, rows.item, n);
                      });
+  } else if (rows.after.empty() && accumulate && is_half(input.dtype())) {
+    CombineAtLoop add_at = combine_halves_at(Scatter::add, input.dtype());
+    const AtSteps steps{1, 0, 1, *step};
+    write_rows(rows, to, from, [&](char* p, const int64_t* offsets, char* o, int64_t n) {
+      add_at(p, offsets, o, steps, n, rows.reach + 1);
+    });
   } else if (rows.after.empty() && accumulate) {
     visit_combination(Scatter::add, input.dtype(), [&]<class Combine>(Combine) {
-      write_rows(rows, to, from, WriteElement<Combine>());
+      write_each_row(rows, to, from, WriteElement<Combine>());
     });
   } else if (rows.after.empty()) {
     visit_item(rows.item, [&]<class T>(Tag<T>) {
-      write_rows(rows, to, from, WriteElement<Combination<Scatter::write, T>>());
+      write_each_row(rows, to, from, WriteElement<Combination<Scatter::write, T>>());
     });
   } else if (accumulate) {
     CombineRun add(Scatter::add, input.dtype());
-    write_rows(rows, to, from, [&](char* p, char* o) { for_each_run(rows, p, o, add); });
+    write_each_row(rows, to, from, [&](char* p, char* o) { for_each_run(rows, p, o, add); });
   } else {
-    write_rows(rows, to, from, [&](char* p, char* o) {
+    write_each_row(rows, to, from, [&](char* p, char* o) {
       for_each_run(rows, p, o, [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
         copy_run(x, x_step, y, y_step, rows.item, n);
       });

@@ -59,8 +59,9 @@ void combine(void* to, const void* from, int64_t step, int64_t n) {
     const T* in = static_cast<const T*>(from);
     int64_t k = 0;
     if constexpr (how == Scatter::add && kIsHalf<T>)
-      for (; k + kWidth<float> <= n; k += kWidth<float>)
-        store_half(out + k, load_half(out + k) + load_half(in + k));
+      for (constexpr int kStep = kWidth<float>; k + 2 * kStep <= n; k += 2 * kStep)
+        store_rounded(out + k, load_half(out + k) + load_half(in + k),
+                      load_half(out + k + kStep) + load_half(in + k + kStep));
 #pragma omp simd
     for (int64_t i = k; i < n; ++i) out[i] = combined<how>(out[i], in[i]);
   } else {
@@ -70,34 +71,50 @@ void combine(void* to, const void* from, int64_t step, int64_t n) {
   }
 }
 
-// One sum, by the instructions of the processor where it has some.
-[[gnu::always_inline]] inline Half sum_of(Half a, Half b) {
+// One number met by another, by the instructions of the processor where it has some. They read
+// halves into vectors at once: the way through other registers takes longer than the rest.
 #if RUSHLIGHT_ISA >= 3
-  using Eight = short __attribute__((vector_size(16)));
-  using Four = float __attribute__((vector_size(16)));
-  Four sum = __builtin_ia32_vcvtph2ps(Eight{short(a.bits)}) +
-             __builtin_ia32_vcvtph2ps(Eight{short(b.bits)});
-  return {uint16_t(__builtin_ia32_vcvtps2ph(sum, kNearest)[0])};
+template <Scatter how>
+[[gnu::always_inline]] inline void combine_half(Half& to, const Half& from) {
+  const __m128i none = _mm_setzero_si128();
+  const float a = _mm_cvtph_ps(_mm_insert_epi16(none, to.bits, 0))[0];
+  const float b = _mm_cvtph_ps(_mm_insert_epi16(none, from.bits, 0))[0];
+  to.bits = uint16_t(_mm_extract_epi16(_mm_cvtps_ph(_mm_set_ss(combined<how>(a, b)), kNearest), 0));
+}
+template <Scatter how>
+[[gnu::always_inline]] inline void combine_half(BFloat16& to, const BFloat16& from) {
+  const __m128i none = _mm_setzero_si128();
+  const float a = _mm_castsi128_ps(_mm_insert_epi16(none, to.bits, 1))[0];
+  const float b = _mm_castsi128_ps(_mm_insert_epi16(none, from.bits, 1))[0];
+  const float met = combined<how>(a, b);
+  const __m128i bits = _mm_castps_si128(_mm_set_ss(met));
+  const __m128i odd = _mm_and_si128(_mm_srli_epi32(bits, 16), _mm_set1_epi32(1));
+  const __m128i rounded = _mm_add_epi32(_mm_add_epi32(bits, _mm_set1_epi32(0x7fff)), odd);
+  if (__builtin_expect(met != met, false)) to = to_bfloat16(met);
+  else to.bits = uint16_t(_mm_extract_epi16(rounded, 1));
+}
 #else
-  return combined<Scatter::add>(a, b);
+template <Scatter how, class T>
+[[gnu::always_inline]] inline void combine_half(T& to, const T& from) {
+  to = combined<how>(to, from);
+}
 #endif
-}
-[[gnu::always_inline]] inline BFloat16 sum_of(BFloat16 a, BFloat16 b) {
-  return combined<Scatter::add>(a, b);
-}
 
-template <class T>
-int64_t add_at(void* to, const int64_t* places, const void* from, AddSteps steps, int64_t n,
-               int64_t size) {
+template <Scatter how, class T>
+int64_t combine_at(void* to, const int64_t* places, const void* from, AtSteps all_steps, int64_t n,
+                   int64_t size) {
   T* out = static_cast<T*>(to);
   const T* in = static_cast<const T*>(from);
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t place = places[k * steps.places];
-    if (uint64_t(place) >= uint64_t(size)) return k;
-    T& sum = out[place * steps.place + k * steps.to];
-    sum = sum_of(sum, in[k * steps.from]);
-  }
-  return n;
+  auto loop = [=](AtSteps steps) __attribute__((always_inline)) {
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t place = places[k * steps.places];
+      if (uint64_t(place) >= uint64_t(size)) return k;
+      combine_half<how>(out[place * steps.place + k * steps.to], in[k * steps.from]);
+    }
+    return n;
+  };
+  constexpr AtSteps kFlat{1, 0, 1, 1};
+  return all_steps == kFlat ? loop(kFlat) : loop(all_steps);
 }
 
 int64_t count(const uint8_t* flags, int64_t n) {
@@ -141,11 +158,12 @@ constexpr void set_combine(IndexLoops& loops) {
                                       combine<how, float>,
                                       combine<how, double>};
   for (int i = 0; i < kRealTypes; ++i) loops.combine[int(how)][i] = by_dtype[i];
+  loops.combine_at[int(how)][0] = combine_at<how, Half>;
+  loops.combine_at[int(how)][1] = combine_at<how, BFloat16>;
 }
 
 constexpr IndexLoops make_loops() {
-  IndexLoops loops{in_range, bounds, add_offsets, {}, {add_at<Half>, add_at<BFloat16>},
-                   count,    list,   list_between};
+  IndexLoops loops{in_range, bounds, add_offsets, {}, {}, count, list, list_between};
   set_combine<Scatter::add>(loops);
   set_combine<Scatter::multiply>(loops);
   set_combine<Scatter::maximum>(loops);

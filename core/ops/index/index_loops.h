@@ -11,11 +11,13 @@ using CombineLoop = void (*)(void* to, const void* from, int64_t step, int64_t n
 
 // How far elements of a loop are apart, in elements: from one place to the next, and from one
 // iteration to the next.
-struct AddSteps {
+struct AtSteps {
   int64_t place, to, places, from;
+
+  bool operator==(const AtSteps&) const = default;
 };
-using AddLoop = int64_t (*)(void* to, const int64_t* places, const void* from, AddSteps steps,
-                            int64_t n, int64_t size);
+using CombineAtLoop = int64_t (*)(void* to, const int64_t* places, const void* from, AtSteps steps,
+                                  int64_t n, int64_t size);
 
 struct IndexLoops {
   // Whether all places are from 0 to size - 1.
@@ -28,9 +30,10 @@ struct IndexLoops {
                       int64_t size, int64_t stride, bool is_first);
   // By Scatter, but null for write; for real dtypes in the order of DType, but null for bool.
   CombineLoop combine[kScatterCount][kRealTypes];
-  // Adds element k of `from` at place k of `to`, one after the other, up to the first place that is
-  // not from 0 to size - 1; returns how many these are. For float16 and bfloat16.
-  AddLoop add_at[2];
+  // Combines the element at place k of `to` with element k of `from`, one after the other, up to
+  // the first place that is not from 0 to size - 1; returns how many these are. By Scatter, for
+  // float16 and bfloat16.
+  CombineAtLoop combine_at[kScatterCount][2];
   // Flags are true unless they are 0.
   int64_t (*count)(const uint8_t* flags, int64_t n);
   // Writes the places of true flags, plus `first`, to `to`, where there are at most `most`.

@@ -47,6 +47,11 @@ void visit_combination(Scatter scatter, DType type, F&& f) {
   });
 }
 
+// The loop that combines one half after the other, each at its own place.
+inline CombineAtLoop combine_halves_at(Scatter how, DType dtype) {
+  return index_loops().combine_at[int(how)][dtype == DType::bfloat16];
+}
+
 // Combines to[i] with from[i] for runs of elements; steps are in bytes. Not for Scatter::write.
 class CombineRun {
  public:

@@ -8,7 +8,8 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 constexpr int kMost = int(kSmallMatrix);
-constexpr int64_t kFew = 4;  // rows and columns for which a copy would take longer than the rest
+constexpr int64_t kFew = 4;   // rows and columns for which a copy would take longer than the rest
+constexpr int kUnrolled = 8;  // the same where all loops are unrolled
 
 template <class T>
 constexpr bool kIsReal = detail::kSame<T, float> || detail::kSame<T, double>;
@@ -164,29 +165,43 @@ int cholesky(int64_t n, void* matrix, int64_t row, int64_t column) {
   return info;
 }
 
-// The same as substitute.
-template <class T>
-void substitute_few(int64_t n, const SmallTriangle& triangle, T* b, int64_t column,
-                    int64_t columns) {
+// The same as substitute, for up to n numbers, with all loops but that over columns unrolled.
+template <int n, class T>
+void substitute_unrolled(int64_t size, const SmallTriangle& triangle, T* b, int64_t column,
+                         int64_t columns) {
+  if (size < n) {
+    if constexpr (n > 1) substitute_unrolled<n - 1>(size, triangle, b, column, columns);
+    return;
+  }
   const T* a = static_cast<const T*>(triangle.data);
-  auto factor = [&](int64_t i, int64_t k) {
-    T x = a[i * triangle.row + k * triangle.column];
-    return triangle.conjugated ? conjugate(x) : x;
-  };
-  for (int64_t c = 0; c < columns; ++c, b += column)
-    for (int64_t step = 0; step < n; ++step) {
-      int64_t i = triangle.upper ? n - 1 - step : step;
-      if (!triangle.unitriangular) b[i] = b[i] / factor(i, i);
-      int64_t end = triangle.upper ? i : n;
-      for (int64_t k = triangle.upper ? 0 : i + 1; k < end; ++k) b[k] -= factor(k, i) * b[i];
+  auto place = [=](int i) { return triangle.upper ? n - 1 - i : i; };  // of what is i-th solved for
+  T factors[n][n];
+  for (int i = 0; i < n; ++i)
+    for (int k = i; k < n; ++k) {
+      const T x = a[place(k) * triangle.row + place(i) * triangle.column];
+      factors[i][k] = triangle.conjugated ? conjugate(x) : x;
     }
+  for (int64_t c = 0; c < columns; ++c, b += column) {
+    T x[n];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; ++i) x[i] = b[place(i)];
+#pragma GCC unroll 8
+    for (int i = 0; i < n; ++i) {
+      if (!triangle.unitriangular) x[i] = x[i] / factors[i][i];
+#pragma GCC unroll 8
+      for (int k = i + 1; k < n; ++k) x[k] -= factors[i][k] * x[i];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < n; ++i) b[place(i)] = x[i];
+  }
 }
 
 template <class T>
 void substitute(int64_t n, const SmallTriangle& triangle, void* b, int64_t column,
                 int64_t columns) {
   T* side = static_cast<T*>(b);
-  if (n <= kFew && columns <= kFew) return substitute_few(n, triangle, side, column, columns);
+  if (n <= kUnrolled && columns <= kUnrolled)
+    return substitute_unrolled<kUnrolled>(n, triangle, side, column, columns);
   Lines<T> of_a, rows;
   of_a.load(static_cast<const T*>(triangle.data), n, triangle.column, n, triangle.row);
   if (triangle.conjugated)

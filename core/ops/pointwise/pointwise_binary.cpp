@@ -160,20 +160,31 @@ OP(addcdiv_scaled,
   },
 })
 
-// Both forms are exact at their end of the range.
+// Both forms are exact at their end of the range. A weight that is a Python number chooses for all.
 POINTWISE(lerp_value, (C input, C end, C weight),
           select(real(weight * conj(weight)) < real(S(0.25)), input + weight * (end - input),
                  end - (end - input) * (S(1) - weight)))
+POINTWISE(lerp_near_value, (C input, C end, S weight), input + weight * (end - input))
+POINTWISE(lerp_far_value, (C input, C end, S weight), end - (end - input) * (S(1) - weight))
 POINTWISE(lerp_grad_input, (C g, C weight), g - g * conj(weight))
 POINTWISE(lerp_grad_end, (C g, C weight), g * conj(weight))
 POINTWISE(lerp_grad_weight, (C g, C input, C end), g * conj(end - input))
-OP(lerp, "(Tensor input, Tensor end, Tensor weight) -> Tensor", {
+OP(lerp, "(Tensor|Scalar input, Tensor|Scalar end, Tensor|Scalar weight) -> Tensor", {
   .doc     = R"(Between two tensors: input + weight * (end - input).
 
 Example:
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.25)
     tensor([ 2.5000, 12.5000]))",
-  .forward = formula<lerp_value>,
+  .batch   = by_elements,
+  .forward = [](const Tensor& input, const Tensor& end, const Tensor& weight, const Tensor* into) {
+    if (!weight.impl()->wrapped_number || is_complex(weight.dtype()) ||
+        !is_floating(input.dtype()) || input.dtype() != end.dtype())
+      return pointwise_into<lerp_value>(into, input, end, weight);
+    Scalar number = item(weight);
+    return std::abs(number.to<double>()) < 0.5
+               ? pointwise_into<lerp_near_value>(into, input, end, number)
+               : pointwise_into<lerp_far_value>(into, input, end, number);
+  },
   .saves   = saves<"input", "end", "weight">,
   .grads   = grads(d<"input">(formula<lerp_grad_input>), d<"end">(formula<lerp_grad_end>),
                    d<"weight">(formula<lerp_grad_weight>)),

@@ -41,20 +41,10 @@ void for_each_part(int64_t numel, F&& f) {
   parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) { f(begin, end - begin); });
 }
 
-// Calls f(offset, count, channel) for the runs of a row-major tensor that belong to one channel.
-template <class F>
-void for_each_run(const Tensor& tensor, int64_t axis, F&& f) {
-  int64_t channels = tensor.size(axis), run = 1;
-  for (int64_t d = axis + 1; d < tensor.dim(); ++d) run *= tensor.size(d);
-  if (tensor.numel() == 0) return;
-  int64_t runs = tensor.numel() / run;
-  parallel_for(0, runs, kGrain / run + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(i * run, run, i % channels);
-  });
-}
-
+// The forms of a row-major tensor's channels.
 struct ChannelForms {
   Tensor scales, zero_points;
+  int64_t run = 1;  // elements of one channel side by side
 
   ChannelForms(const Tensor& input, const Tensor& scale, const Tensor& zero_point, int64_t axis)
       : scales(prepared(scale, DType::float32)), zero_points(prepared(zero_point, DType::int32)) {
@@ -64,9 +54,37 @@ struct ChannelForms {
       CHECK(list->dim() == 1 && list->numel() == input.size(axis),
             "needs one scale and zero point ", "for each of the ", input.size(axis),
             " channels, but has ", list->sizes(), ".");
+    for (int64_t d = axis + 1; d < input.dim(); ++d) run *= input.size(d);
   }
-  QuantizedForm operator[](int64_t channel) const {
-    return {scales.data<float>()[channel], zero_points.data<int32_t>()[channel]};
+
+  // Calls of_run(offset, count, form) for the runs of a tensor, or, where these are short,
+  // of_row(offset, count, scales, zero points) for parts in which each element has its own form.
+  template <class OfRun, class OfRow>
+  void for_each_part(int64_t numel, OfRun&& of_run, OfRow&& of_row) const {
+    constexpr int64_t kShort = 32;
+    if (numel == 0) return;
+    int64_t channels = scales.numel();
+    if (run > kShort)
+      return parallel_for(0, numel / run, kGrain / run + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          of_run(i * run, run,
+                 QuantizedForm{scales.data<float>()[i % channels],
+                               zero_points.data<int32_t>()[i % channels]});
+      });
+    Tensor row_scales = repeated(scales), row_zero_points = repeated(zero_points);
+    int64_t row = channels * run;
+    parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin, count; i < end; i += count) {
+        count = std::min(end - i, row - i % row);
+        of_row(i, count, row_scales.data<float>() + i % row,
+               row_zero_points.data<int32_t>() + i % row);
+      }
+    });
+  }
+
+ private:
+  Tensor repeated(const Tensor& list) const {
+    return to_contiguous(expand(unsqueeze(list, 1), Shape{list.numel(), run}));
   }
 };
 
@@ -117,9 +135,16 @@ OP(_quantize_channels,
     Tensor out = empty(x.sizes(), dtype.value_or(DType::int8), x.device());
     if (out.device().is_meta()) return out;
     auto* loop = quantized_loops().quantize[size_t(type.number)];
-    for_each_run(x, axis, [&](int64_t offset, int64_t count, int64_t channel) {
-      loop(x.data<float>() + offset, forms[channel], type.low, type.high, at(out, offset), count);
-    });
+    auto* each = quantized_loops().quantize_each[size_t(type.number)];
+    const float* from = x.data<float>();
+    forms.for_each_part(
+        x.numel(),
+        [&](int64_t offset, int64_t count, QuantizedForm form) {
+          loop(from + offset, form, type.low, type.high, at(out, offset), count);
+        },
+        [&](int64_t offset, int64_t count, const float* scale, const int32_t* zero_point) {
+          each(from + offset, scale, zero_point, type.low, type.high, at(out, offset), count);
+        });
     return out;
   },
   .grads   = grads(no_grad<"input">, no_grad<"scales">, no_grad<"zero_points">),
@@ -155,9 +180,16 @@ OP(_dequantize_channels,
     Tensor q = to_contiguous(input), out = empty(q.sizes(), DType::float32, q.device());
     if (out.device().is_meta()) return out;
     auto* loop = quantized_loops().dequantize[size_t(type_of(q.dtype()).number)];
-    for_each_run(q, axis, [&](int64_t offset, int64_t count, int64_t channel) {
-      loop(at(q, offset), forms[channel], out.data<float>() + offset, count);
-    });
+    auto* each = quantized_loops().dequantize_each[size_t(type_of(q.dtype()).number)];
+    float* to = out.data<float>();
+    forms.for_each_part(
+        q.numel(),
+        [&](int64_t offset, int64_t count, QuantizedForm form) {
+          loop(at(q, offset), form, to + offset, count);
+        },
+        [&](int64_t offset, int64_t count, const float* scale, const int32_t* zero_point) {
+          each(at(q, offset), scale, zero_point, to + offset, count);
+        });
     return out;
   },
   .grads   = grads(no_grad<"input">, no_grad<"scales">, no_grad<"zero_points">),

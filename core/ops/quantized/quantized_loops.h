@@ -25,8 +25,14 @@ struct QuantizedLoops {
   // The nearest numbers, halves to even, from `low` to `high`; NaN becomes `low`.
   void (*quantize[kQuantizedTypes])(const float* input, QuantizedForm form, int32_t low,
                                     int32_t high, void* output, int64_t n);
+  // The same where each number has its own form.
+  void (*quantize_each[kQuantizedTypes])(const float* input, const float* scales,
+                                         const int32_t* zero_points, int32_t low, int32_t high,
+                                         void* output, int64_t n);
   void (*dequantize[kQuantizedTypes])(const void* input, QuantizedForm form, float* output,
                                       int64_t n);
+  void (*dequantize_each[kQuantizedTypes])(const void* input, const float* scales,
+                                           const int32_t* zero_points, float* output, int64_t n);
   // The sum of two, not below `low`; for int8 and uint8.
   void (*add[2])(const void* a, QuantizedForm a_form, const void* b, QuantizedForm b_form,
                  QuantizedForm form, int32_t low, void* output, int64_t n);

@@ -12,25 +12,43 @@ namespace {
 // Rows at random places arrive late from memory, so they are asked for ahead.
 constexpr int64_t kRowsAhead = 8;
 
-// Vectors of columns of one line, in registers while its entries go by.
+// Vectors of columns of one line, in registers while its entries go by, for which all loops over
+// them are unrolled. The last one begins at column `last`, and may share some with the one before.
 template <int count, class T>
 void multiply_block(const SparseLines& lines, int64_t line, const T* values, const T* dense,
-                    int64_t n, T* out) {
+                    int64_t n, int64_t last, T* out) {
   constexpr int kStep = kWidth<Wide<T>>;
-  Vector<Wide<T>> sum[count] = {};
-  const int64_t last = lines.start[lines.end] - 1;
+  auto at = [=](int v) __attribute__((always_inline)) { return v + 1 < count ? v * kStep : last; };
+  Vector<Wide<T>> sum[count];
+#pragma GCC unroll 12
+  for (int v = 0; v < count; ++v) sum[v] = Vector<Wide<T>>{};
+  const int64_t end = lines.start[lines.end] - 1;
   for (int64_t k = lines.start[line]; k < lines.start[line + 1]; ++k) {
     Wide<T> value = convert<Wide<T>>(values[lines.entry ? lines.entry[k] : k]);
     const T* row = dense + lines.other[k] * n;
-    const int64_t ahead = k + kRowsAhead < last ? k + kRowsAhead : last;
+    const int64_t ahead = k + kRowsAhead < end ? k + kRowsAhead : end;
     prefetch(dense + lines.other[ahead] * n, count * kStep * int64_t(sizeof(T)));
-#pragma GCC unroll 8
-    for (int v = 0; v < count; ++v) sum[v] += value * load_wide(row + v * kStep);
+#pragma GCC unroll 12
+    for (int v = 0; v < count; ++v) sum[v] += value * load_wide(row + at(v));
   }
-  for (int v = 0; v < count; ++v) store_rounded(out + v * kStep, sum[v]);
+#pragma GCC unroll 12
+  for (int v = 0; v < count; ++v) store_rounded(out + at(v), sum[v]);
 }
 
-// The last columns of one line, fewer than twice `lanes`, in registers of 8, 4, 2 lanes and 1.
+// The last columns of one line, at most `count` vectors.
+template <int count, class T>
+[[gnu::always_inline]] inline void multiply_last(const SparseLines& lines, int64_t line,
+                                                 const T* values, const T* dense, int64_t n,
+                                                 int64_t columns, T* out) {
+  constexpr int64_t kStep = kWidth<Wide<T>>;
+  if constexpr (count > 1) {
+    if (columns <= (count - 1) * kStep)
+      return multiply_last<count - 1>(lines, line, values, dense, n, columns, out);
+  }
+  multiply_block<count>(lines, line, values, dense, n, columns - kStep, out);
+}
+
+// The columns of one line, fewer than twice `lanes`, in registers of 8, 4, 2 lanes and 1.
 template <int lanes, class T>
 void multiply_rest(const SparseLines& lines, int64_t line, const T* values, const T* dense,
                    int64_t n, int64_t columns, T* out) {
@@ -55,17 +73,20 @@ void multiply_rest(const SparseLines& lines, int64_t line, const T* values, cons
 template <class T>
 void multiply(const SparseLines& lines, const void* values_in, const void* dense_in, int64_t n,
               void* out_in) {
-  constexpr int kVectors = kVectorBytes == 64 ? 4 : 8;
+  constexpr int kVectors = kVectorBytes == 64 ? 4 : 12;
   constexpr int64_t kStep = kWidth<Wide<T>>, kMany = kVectors * kStep;
   const T* values = static_cast<const T*>(values_in);
   const T* dense = static_cast<const T*>(dense_in);
   for (int64_t i = lines.begin; i < lines.end; ++i) {
     T* out = static_cast<T*>(out_in) + i * n;
+    if (n < kStep) {
+      multiply_rest<kStep / 2>(lines, i, values, dense, n, n, out);
+      continue;
+    }
     int64_t j = 0;
-    for (; j + kMany <= n; j += kMany)
-      multiply_block<kVectors>(lines, i, values, dense + j, n, out + j);
-    for (; j + kStep <= n; j += kStep) multiply_block<1>(lines, i, values, dense + j, n, out + j);
-    if (j < n) multiply_rest<kStep / 2>(lines, i, values, dense + j, n, n - j, out + j);
+    for (; n - j > kMany; j += kMany)
+      multiply_block<kVectors>(lines, i, values, dense + j, n, kMany - kStep, out + j);
+    multiply_last<kVectors>(lines, i, values, dense + j, n, n - j, out + j);
   }
 }
 
