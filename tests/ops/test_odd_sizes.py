@@ -365,6 +365,36 @@ def test_long_rows_of_integers_are_sorted(dtype: str, length: int) -> None:
             )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("length", [70, 600, 5000])
+@pytest.mark.parametrize("kind", ["wide", "close", "few far", "one far", "ascending", "nan"])
+def test_long_rows_of_any_spread_are_sorted(kind: str, length: int, dtype: str) -> None:
+    x = {
+        "wide": lambda: normal(length) * 10.0 ** rng.integers(-9, 9, length),
+        "close": lambda: rng.integers(0, 40, length) + 2.0**20,
+        "few far": lambda: rng.integers(0, 9, length) * 2.0 ** rng.choice([0, 20, 40], length),
+        "one far": lambda: np.append(-(2.0**62), rng.integers(0, 90, length)),
+        "ascending": lambda: np.arange(length) / 2,
+        "nan": lambda: with_nan(normal(length)) if dtype != "int64" else normal(length),
+    }[kind]().astype(dtype)
+    for descending in (False, True):
+        key = np.where(np.isnan(x), np.inf, x) if dtype != "int64" else x
+        order = (-key if descending else key).argsort(kind="stable")
+        t = torch.tensor(x)
+        np.testing.assert_array_equal(t.argsort(descending=descending).numpy(), order)
+        for k in (3, length // 5, length // 2, length - 1):
+            best = t.topk(k, largest=descending)
+            np.testing.assert_array_equal(best.indices.numpy(), order[:k])
+            np.testing.assert_array_equal(best.values.numpy(), x[order[:k]])
+    ordered = x[x.argsort(kind="stable")]
+    numbers = np.count_nonzero(~np.isnan(x))
+    middle = ordered[(len(x) - 1) // 2 if numbers == len(x) else numbers]
+    np.testing.assert_array_equal(torch.tensor(x).median().numpy(), middle)
+    np.testing.assert_array_equal(torch.tensor(x).nanmedian().numpy(), ordered[(numbers - 1) // 2])
+    found, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    assert torch.tensor(x).mode().values.item() == found[counts.argmax()]
+
+
 @pytest.mark.parametrize("rows", [1, 3, 16, 33])
 @pytest.mark.parametrize("length", [2, 17, 50])
 def test_short_columns_are_sorted_as_rows_are(length: int, rows: int) -> None:
