@@ -416,6 +416,20 @@ def test_short_columns_are_sorted_as_rows_are(length: int, rows: int) -> None:
             np.testing.assert_array_equal(a.numpy(), b.numpy().T)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("columns", [1, 3, 4, 5, 17, 70])
+def test_edges_are_continued_in_all_widths(columns: int, dtype: str) -> None:
+    x = rng.integers(-99, 99, (2, 5, 4, columns)).astype(dtype)
+    before, after = min(3, columns - 1), min(2, columns - 1)
+    amounts = [(0, 0), (0, 0), (1, 2), (before, after)]
+    images = torch.tensor(x), torch.tensor(x).to(memory_format=torch.channels_last)
+    for mode, name in (("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")):
+        expected = np.pad(x, amounts, name)
+        for t in images:
+            padded = torch.nn.functional.pad(t, (before, after, 1, 2), mode)
+            np.testing.assert_array_equal(padded.numpy(), expected)
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
 def test_places_of_few_values(count: int) -> None:
     edges, x = np.sort(normal(13)), normal(3, count)
