@@ -430,6 +430,19 @@ def test_edges_are_continued_in_all_widths(columns: int, dtype: str) -> None:
             np.testing.assert_array_equal(padded.numpy(), expected)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+@pytest.mark.parametrize(
+    "sizes", [(1, 1), (40, 3), (3, 40), (2, 5, 4), (3, 17, 16), (2, 16, 17), (2, 300, 200)]
+)
+def test_triangles_of_all_shapes(sizes: tuple[int, ...], dtype: str) -> None:
+    x = rng.integers(1, 99, sizes).astype(dtype)
+    t, turned = torch.tensor(x), torch.tensor(np.swapaxes(x, -1, -2).copy()).mT
+    for k in (-400, -38, -3, -1, 0, 1, 2, 14, 38, 400):
+        for matrices in (t, turned):
+            np.testing.assert_array_equal(matrices.tril(k).numpy(), np.tril(x, k))
+            np.testing.assert_array_equal(matrices.triu(k).numpy(), np.triu(x, k))
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
 def test_places_of_few_values(count: int) -> None:
     edges, x = np.sort(normal(13)), normal(3, count)
