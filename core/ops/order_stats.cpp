@@ -49,21 +49,22 @@ Pair without_dim(const Rows& rows, const Pair& found, const Tensor& input, bool 
   return {squeeze(values, rows.dim), squeeze(indices, rows.dim)};
 }
 
-// The lower of two middle elements. NaN is the median of a row that has one, unless it is ignored.
+// The ranks of medians_cpu, for all devices.
+Tensor median_ranks(const Rows& rows, bool ignore_nan) {
+  int64_t length = rows.length();
+  Tensor middle = rows.same_rank((length - 1) / 2);
+  if (!is_floating(rows.tensor.dtype())) return middle;
+  Tensor count = rows.count_numbers();
+  if (!ignore_nan) return where(count == Scalar(length), middle, count);
+  return call<"clamp_min", Tensor>(floor_divide(count - Scalar(1), wrapped_number(2)),
+                                   wrapped_number(0));
+}
+
 Pair median_along(const Tensor& input, int64_t dim, bool keepdim, bool ignore_nan) {
   check_extreme_exists(input, ShapeRef(&dim, 1));
   Rows rows(input, dim);
-  int64_t length = rows.length();
-  Tensor ranks;
-  if (!is_floating(input.dtype())) {
-    ranks = rows.same_rank((length - 1) / 2);
-  } else if (Tensor count = rows.count_numbers(); ignore_nan) {
-    ranks = call<"clamp_min", Tensor>(floor_divide(count - Scalar(1), wrapped_number(2)),
-                                      wrapped_number(0));
-  } else {
-    ranks = where(count == Scalar(length), rows.same_rank((length - 1) / 2), count);
-  }
-  return without_dim(rows, at_ranks(rows, ranks), input, keepdim);
+  return without_dim(rows, call<"_medians", Pair>(rows.tensor, rows.dim, ignore_nan), input,
+                     keepdim);
 }
 
 Tensor median_of_all(const Tensor& input, bool ignore_nan) {
@@ -212,10 +213,32 @@ ranks broadcast to the sizes of input but along dim.)",
   .saves   = saves<"indices", "input.shape">,
   .grads   = grads(d<"input">([](TensorList g, const Tensor& indices, const Shape& shape,
                                  int64_t dim) {
-                     return call<"scatter_add_", Tensor>(new_zeros(g[0], shape),
-                                                         dim, indices, g[0]);
+                     return taken_backward(g[0], indices, shape, dim);
                    }),
                    no_grad<"ranks">),
+})
+
+OP(_medians,
+   "(Tensor input, int dim, bool ignore_nan) -> (Tensor values, Tensor indices)", {
+  .home    = "core",
+  .doc     = R"(The medians along dim, of two elements in the middle the lower, and where they were.
+
+A row with a NaN has NaN as its median, unless NaN is ignored; dim has size 1.)",
+  .dtypes  = real,
+  .batch   = by_dims,
+  .forward = [](const Tensor& input, int64_t dim, bool ignore_nan) {
+    check_extreme_exists(input, ShapeRef(&dim, 1));
+    Rows rows(input, dim);
+    if (!input.device().is_cpu() || input.numel() == 0)
+      return at_ranks(rows, median_ranks(rows, ignore_nan));
+    Sorted found = medians_cpu(rows.tensor, rows.dim, ignore_nan);
+    return Pair(found.values, found.indices);
+  },
+  .saves   = saves<"indices", "input.shape">,
+  .grads   = grads(d<"input">([](TensorList g, const Tensor& indices, const Shape& shape,
+                                 int64_t dim, bool) {
+    return taken_backward(g[0], indices, shape, dim);
+  })),
 })
 
 OP(_mode_places, "(Tensor input, int dim) -> Tensor", {

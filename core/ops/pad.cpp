@@ -1,7 +1,7 @@
 // Owns padding: elements added around the last dims, or taken away.
 //
 // The amounts of a pad are those before and after, of the last dim first. Continued edges are
-// resampling with one input per output, so their kernel and gradient are those of resample.h.
+// resampling with one input per output, so their gradient is that of resample.h.
 #include "core/ops/op.h"
 #include "core/ops/resample/resample.h"
 #include "core/tensor/pointwise.h"
@@ -126,6 +126,7 @@ OP(_continue_edges, "(Tensor input, int[] pad, str mode) -> Tensor", {
   .batch   = by_last_dims,
   .forward = [](const Tensor& input, ShapeRef pad, std::string_view mode) {
     check_continued(input, pad, mode);
+    if (input.device().is_cpu()) return continue_edges_on_cpu(input, pad, mode);
     Shape sizes = padded_sizes(input, pad);
     return resample_kernel(input, ShapeRef(sizes).last(pad.size() / 2),
                            [&] { return pad_axes(input.sizes(), pad, mode); });

@@ -95,6 +95,23 @@ std::optional<Different> count_integers(const Tensor& input, bool numbers) {
   return Different(values, inverse, index(counts, places));
 }
 
+// The same of truth values on the CPU.
+Different count_truths(const Tensor& input, bool numbers) {
+  const int64_t trues =
+      item(call<"count_nonzero", Tensor>(input, std::optional<ShapeRef>())).to<int64_t>();
+  const int64_t counted[] = {input.numel() - trues, trues};
+  const bool has[] = {counted[0] > 0, counted[1] > 0};
+  Tensor values = empty(Shape{has[0] + has[1]}, DType::bool_);
+  Tensor counts = empty(values.sizes(), DType::int64), inverse = counts;
+  for (int truth = 0, i = 0; truth < 2; ++truth) {
+    if (!has[truth]) continue;
+    values.data<bool>()[i] = truth;
+    counts.data<int64_t>()[i++] = counted[truth];
+  }
+  if (numbers) inverse = has[0] ? cast(input, DType::int64) : zeros(input.sizes(), DType::int64);
+  return {values, inverse, counts};
+}
+
 }  // namespace
 
 OP(searchsorted, "(Tensor sorted_sequence, Tensor|Scalar input, *, bool out_int32=False, "
@@ -203,6 +220,7 @@ OP(_unique,
 Without `numbers` the second result has no meaning.)",
   .dtypes  = real,
   .forward = [](const Tensor& input, bool numbers) {
+    if (is_bool(input.dtype()) && input.device().is_cpu()) return count_truths(input, numbers);
     if (std::optional<Different> counted = count_integers(input, numbers)) return *counted;
     Sorted sorted = sort_rows(vector_of(input), 0, input.numel(), false);
     auto [values, runs, counts] =

@@ -277,6 +277,17 @@ def test_unique_counts_and_numbers_its_values() -> None:
     assert torch.unique(torch.tensor([float("nan")] * 2)).numel() == 2
 
 
+@pytest.mark.parametrize("truths", [[], [0, 1, 1], [1, 1], [0, 0, 0], [2, 0, 255]])
+def test_unique_truths(truths: list[int]) -> None:
+    x = np.array(truths, np.uint8)
+    t = torch.from_numpy(x).view(torch.bool)  # every byte but 0 is true
+    expected = np.unique(x != 0, return_inverse=True, return_counts=True)
+    found = torch.unique(t, return_inverse=True, return_counts=True)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.tolist() == theirs.tolist()
+    assert torch.unique(t).tolist() == expected[0].tolist()
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 def test_unique_slices_agree_with_numpy(dim: int, generator: np.random.Generator) -> None:
     x = generator.integers(0, 2, (9, 3))

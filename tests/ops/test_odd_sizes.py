@@ -365,6 +365,36 @@ def test_long_rows_of_integers_are_sorted(dtype: str, length: int) -> None:
             )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("length", [70, 600, 5000])
+@pytest.mark.parametrize("kind", ["wide", "close", "few far", "one far", "ascending", "nan"])
+def test_long_rows_of_any_spread_are_sorted(kind: str, length: int, dtype: str) -> None:
+    x = {
+        "wide": lambda: normal(length) * 10.0 ** rng.integers(-9, 9, length),
+        "close": lambda: rng.integers(0, 40, length) + 2.0**20,
+        "few far": lambda: rng.integers(0, 9, length) * 2.0 ** rng.choice([0, 20, 40], length),
+        "one far": lambda: np.append(-(2.0**62), rng.integers(0, 90, length)),
+        "ascending": lambda: np.arange(length) / 2,
+        "nan": lambda: with_nan(normal(length)) if dtype != "int64" else normal(length),
+    }[kind]().astype(dtype)
+    for descending in (False, True):
+        key = np.where(np.isnan(x), np.inf, x) if dtype != "int64" else x
+        order = (-key if descending else key).argsort(kind="stable")
+        t = torch.tensor(x)
+        np.testing.assert_array_equal(t.argsort(descending=descending).numpy(), order)
+        for k in (3, length // 5, length // 2, length - 1):
+            best = t.topk(k, largest=descending)
+            np.testing.assert_array_equal(best.indices.numpy(), order[:k])
+            np.testing.assert_array_equal(best.values.numpy(), x[order[:k]])
+    ordered = x[x.argsort(kind="stable")]
+    numbers = np.count_nonzero(~np.isnan(x))
+    middle = ordered[(len(x) - 1) // 2 if numbers == len(x) else numbers]
+    np.testing.assert_array_equal(torch.tensor(x).median().numpy(), middle)
+    np.testing.assert_array_equal(torch.tensor(x).nanmedian().numpy(), ordered[(numbers - 1) // 2])
+    found, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    assert torch.tensor(x).mode().values.item() == found[counts.argmax()]
+
+
 @pytest.mark.parametrize("rows", [1, 3, 16, 33])
 @pytest.mark.parametrize("length", [2, 17, 50])
 def test_short_columns_are_sorted_as_rows_are(length: int, rows: int) -> None:
@@ -384,6 +414,33 @@ def test_short_columns_are_sorted_as_rows_are(length: int, rows: int) -> None:
     ]:
         for a, b in zip(by_row, by_column, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy().T)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("columns", [1, 3, 4, 5, 17, 70])
+def test_edges_are_continued_in_all_widths(columns: int, dtype: str) -> None:
+    x = rng.integers(-99, 99, (2, 5, 4, columns)).astype(dtype)
+    before, after = min(3, columns - 1), min(2, columns - 1)
+    amounts = [(0, 0), (0, 0), (1, 2), (before, after)]
+    images = torch.tensor(x), torch.tensor(x).to(memory_format=torch.channels_last)
+    for mode, name in (("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")):
+        expected = np.pad(x, amounts, name)
+        for t in images:
+            padded = torch.nn.functional.pad(t, (before, after, 1, 2), mode)
+            np.testing.assert_array_equal(padded.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+@pytest.mark.parametrize(
+    "sizes", [(1, 1), (40, 3), (3, 40), (2, 5, 4), (3, 17, 16), (2, 16, 17), (2, 300, 200)]
+)
+def test_triangles_of_all_shapes(sizes: tuple[int, ...], dtype: str) -> None:
+    x = rng.integers(1, 99, sizes).astype(dtype)
+    t, turned = torch.tensor(x), torch.tensor(np.swapaxes(x, -1, -2).copy()).mT
+    for k in (-400, -38, -3, -1, 0, 1, 2, 14, 38, 400):
+        for matrices in (t, turned):
+            np.testing.assert_array_equal(matrices.tril(k).numpy(), np.tril(x, k))
+            np.testing.assert_array_equal(matrices.triu(k).numpy(), np.triu(x, k))
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])

@@ -53,12 +53,28 @@ struct Resizing {
 ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
                          std::optional<double> scale);
 
-// The dim with elements added at both ends, or taken away where the amounts are negative; mode is
-// reflect, replicate or circular.
+// Which element of a dim stands at output o when elements are added at both ends, or taken away
+// where the amounts are negative; mode is reflect, replicate or circular.
+int64_t padded_place(std::string_view mode, int64_t size, int64_t before, int64_t after, int64_t o);
+// The dim so padded.
 ResampleAxis pad_axis(std::string_view mode, int64_t size, int64_t before, int64_t after);
 
 // The layout of what is made of images with so many dims: channels_last where they have it.
 MemoryFormat format_of(const Tensor& input, int64_t dims);
+
+// A dense operand as the loops see it: planes of (depth, rows, columns), each of whose pixels is
+// some numbers side by side.
+struct ResampleOperand {
+  int64_t planes, pixel;
+};
+// The operand with so many last dims that are resampled, which is dense in this format.
+ResampleOperand resample_operand(const Tensor& input, size_t dims, MemoryFormat format);
+// An uninitialized result, with the last dims of these sizes.
+Tensor empty_resampled(const Tensor& input, ShapeRef size, MemoryFormat format);
+
+// The input with edges so continued in its last dims, on the CPU. The amounts are those before and
+// after, of the last dim first.
+Tensor continue_edges_on_cpu(const Tensor& input, ShapeRef pad, std::string_view mode);
 
 // The last dims of the input, one to three, resampled to `size` by an axis each. With dims for a
 // batch and channels before them, the layout channels_last is kept. The axes are made when there
@@ -67,12 +83,6 @@ Tensor resample_kernel(const Tensor& input, ShapeRef size,
                        const std::function<std::vector<ResampleAxis>()>& make_axes);
 
 // ---- for each device ---------------------------------------------------------------------------
-
-// A dense operand as the loops see it: planes of (depth, rows, columns), each of whose pixels is
-// some numbers side by side.
-struct ResampleOperand {
-  int64_t planes, pixel;
-};
 
 void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                      const Tensor& input, const Tensor& result);

@@ -166,15 +166,18 @@ ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
                : linear_axis(how.align_corners, size, out, step);
 }
 
-ResampleAxis pad_axis(std::string_view mode, int64_t size, int64_t before, int64_t after) {
-  ResampleAxis axis(size, size + before + after);
+int64_t padded_place(std::string_view mode, int64_t size, int64_t before, int64_t after,
+                     int64_t o) {
+  if (mode != "circular") return continued(mode, o - before, size);
   // What is taken away goes first, and the rest goes around.
   int64_t cut = std::max<int64_t>(-before, 0), rest = size - cut - std::max<int64_t>(-after, 0);
+  return cut + ((o - before - cut) % rest + rest) % rest;
+}
+
+ResampleAxis pad_axis(std::string_view mode, int64_t size, int64_t before, int64_t after) {
+  ResampleAxis axis(size, size + before + after);
   for (int64_t o = 0; o < axis.out; ++o) {
-    int64_t place = o - before;
-    bool circular = mode == "circular";
-    axis.add(circular ? cut + ((place - cut) % rest + rest) % rest : continued(mode, place, size),
-             1);
+    axis.add(padded_place(mode, size, before, after, o), 1);
     axis.end_output();
   }
   return axis;

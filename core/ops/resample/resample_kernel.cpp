@@ -12,6 +12,19 @@ MemoryFormat format_of(const Tensor& input, int64_t dims) {
   return images ? suggested_format(input) : MemoryFormat::contiguous;
 }
 
+Tensor empty_resampled(const Tensor& input, ShapeRef size, MemoryFormat format) {
+  Shape sizes = input.sizes();
+  std::copy(size.begin(), size.end(), sizes.end() - size.size());
+  return empty_strided(sizes, strides_for(sizes, format), input.dtype(), input.device());
+}
+
+ResampleOperand resample_operand(const Tensor& input, size_t dims, MemoryFormat format) {
+  ResampleOperand layout{1, 1};
+  for (int64_t d = 0; d < input.dim() - int64_t(dims); ++d)
+    (format != MemoryFormat::contiguous && d == 1 ? layout.pixel : layout.planes) *= input.size(d);
+  return layout;
+}
+
 namespace {
 
 using Axes = std::span<const ResampleAxis>;
@@ -20,22 +33,8 @@ bool all_move(Axes axes) {
   return std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
 }
 
-// Uninitialized, with the last dims of these sizes.
-Tensor empty_result(const Tensor& input, ShapeRef size, MemoryFormat format) {
-  Shape sizes = input.sizes();
-  std::copy(size.begin(), size.end(), sizes.end() - size.size());
-  return empty_strided(sizes, strides_for(sizes, format), input.dtype(), input.device());
-}
-
-ResampleOperand layout_of(const Tensor& input, size_t dims, MemoryFormat format) {
-  ResampleOperand layout{1, 1};
-  for (int64_t d = 0; d < input.dim() - int64_t(dims); ++d)
-    (format != MemoryFormat::contiguous && d == 1 ? layout.pixel : layout.planes) *= input.size(d);
-  return layout;
-}
-
 void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Tensor& result) {
-  ResampleOperand layout = layout_of(input, axes.size(), format);
+  ResampleOperand layout = resample_operand(input, axes.size(), format);
   std::vector<ResampleAxis> volume(3 - axes.size(), ResampleAxis::same(1));
   volume.insert(volume.end(), axes.begin(), axes.end());
   std::span<const ResampleAxis, 3> three(volume);
@@ -45,7 +44,7 @@ void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Te
 
 // Bytes are rounded after each dim, the last one first, as PyTorch does it.
 void resample_by_dims(Axes axes, MemoryFormat format, Tensor input, const Tensor& result) {
-  ResampleOperand layout = layout_of(input, axes.size(), format);
+  ResampleOperand layout = resample_operand(input, axes.size(), format);
   size_t first = 0;  // of the dims that change
   while (axes[first].is_same()) ++first;
   for (size_t d = axes.size(); d-- > first;) {
@@ -58,7 +57,7 @@ void resample_by_dims(Axes axes, MemoryFormat format, Tensor input, const Tensor
       size.push_back(one.back().out);
       if (e != d) (e < d ? outer : inner) *= size.back();
     }
-    Tensor next = d == first ? result : empty_result(input, size, format);
+    Tensor next = d == first ? result : empty_resampled(input, size, format);
     if (result.device().is_cpu()) resample_bytes_on_cpu(axes[d], outer, inner, input, next);
     else resample_into(one, format, input, next);
     input = next;
@@ -70,7 +69,7 @@ void resample_by_dims(Axes axes, MemoryFormat format, Tensor input, const Tensor
 Tensor resample_kernel(const Tensor& input, ShapeRef size,
                        const std::function<std::vector<ResampleAxis>()>& make_axes) {
   MemoryFormat format = format_of(input, int64_t(size.size()));
-  Tensor result = empty_result(input, size, format);
+  Tensor result = empty_resampled(input, size, format);
   if (result.numel() == 0 || result.device().is_meta()) return result;
   std::vector<ResampleAxis> axes = make_axes();
   Tensor dense = in_format(input, format);

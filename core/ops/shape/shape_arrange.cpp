@@ -7,6 +7,7 @@
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
 #include "core/ops/shape/shape.h"
+#include "core/tensor/dims.h"
 #include "core/tensor/memory_order.h"
 
 namespace rushlight {
@@ -102,30 +103,62 @@ Tensor triangle_by_mask(const Tensor& input, int64_t diagonal, bool lower) {
   return where(kept, input, zeros({}, input.dtype(), input.device()));
 }
 
+// A row of a triangle: the elements before `split`, or those from there on, are kept, which are
+// there already unless they come from elsewhere. Others become zero.
+template <class T>
+void triangle_row(const T* from, T* to, int64_t split, int64_t columns, bool lower) {
+  constexpr int64_t kShort = 16;
+  const int64_t begin = lower ? 0 : split, end = lower ? split : columns;
+  if (columns > kShort) {
+    if (from != to) std::memcpy(to + begin, from + begin, size_t(end - begin) * sizeof(T));
+    std::memset(to + (lower ? end : 0), 0, size_t(columns - (end - begin)) * sizeof(T));
+  } else {
+    for (int64_t c = 0; c < columns; ++c) to[c] = c >= begin && c < end ? from[c] : T{};
+  }
+}
+
 // Keeps columns up to (lower) or from (upper) the diagonal, zero elsewhere.
 Tensor triangle(const Tensor& input, int64_t diagonal, bool lower) {
   CHECK(input.dim() >= 2, "input tensor must have at least 2 dimensions, got shape ",
         input.sizes());
   if (!input.device().is_cpu()) return triangle_by_mask(to_contiguous(input), diagonal, lower);
-  Tensor source = to_contiguous(input), out = empty(input.sizes(), input.dtype(), input.device());
-  int64_t rows = input.size(-2), columns = input.size(-1), item = int64_t(input.itemsize());
+  Tensor out = empty(input.sizes(), input.dtype(), input.device());
+  const int64_t rows = input.size(-2), columns = input.size(-1);
   if (out.numel() == 0) return out;
   diagonal = std::clamp(diagonal, -rows, columns);
-  const char* from = source.data<char>();
-  char* to = out.data<char>();
-  parallel_for(0, out.numel() / columns, 32768 / columns + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      // Columns [0, split) are one side, [split, columns) the other.
-      int64_t split = std::clamp<int64_t>(i % rows + diagonal + lower, 0, columns) * item;
-      int64_t start = i * columns * item, whole = columns * item;
-      if (lower) {
-        std::memcpy(to + start, from + start, size_t(split));
-        std::memset(to + start + split, 0, size_t(whole - split));
-      } else {
-        std::memset(to + start, 0, size_t(split));
-        std::memcpy(to + start + split, from + start + split, size_t(whole - split));
+  // The diagonal goes through the rows from `first` on and before `last`; on one side of them all
+  // elements are kept, on the other none.
+  const int64_t first = std::clamp<int64_t>(!lower - diagonal, 0, rows),
+                last = std::clamp(columns - diagonal - lower, first, rows);
+  const bool is_copied = !input.is_contiguous();
+  if (is_copied) {  // where elements are kept
+    auto kept = [&](const Tensor& whole) {
+      return lower ? narrow(whole, -1, 0, std::clamp<int64_t>(rows + diagonal, 0, columns))
+                   : narrow(whole, -2, 0, last);
+    };
+    copy_into(kept(out), kept(input));
+  }
+  visit_item(int64_t(input.itemsize()), [&]<class T>(Tag<T>) {
+    T* to = static_cast<T*>(out.data());
+    const T* from = is_copied ? to : static_cast<const T*>(input.data());
+    auto whole_rows = [&](bool kept, int64_t begin, int64_t end) {
+      const size_t bytes = size_t((end - begin) * columns) * sizeof(T);
+      if (!kept) std::memset(to + begin * columns, 0, bytes);
+      else if (from != to) std::memcpy(to + begin * columns, from + begin * columns, bytes);
+    };
+    parallel_for(0, out.numel() / columns, 32768 / columns + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        const int64_t top = i / rows * rows, stop = std::min(end, top + rows),
+                      split_begin = std::clamp(top + first, i, stop),
+                      split_end = std::clamp(top + last, split_begin, stop);
+        whole_rows(!lower, i, split_begin);
+        for (int64_t r = split_begin; r < split_end; ++r)
+          triangle_row(from + r * columns, to + r * columns, r - top + diagonal + lower, columns,
+                       lower);
+        whole_rows(lower, split_end, stop);
+        i = stop;
       }
-    }
+    });
   });
   return out;
 }

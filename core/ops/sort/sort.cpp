@@ -39,6 +39,10 @@ Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending
                                                                      descending);
 }
 
+Tensor taken_backward(const Tensor& g, const Tensor& indices, const Shape& shape, int64_t dim) {
+  return call<"scatter_add_", Tensor>(new_zeros(g, shape), dim, indices, g);
+}
+
 namespace {
 
 // The first k of each sorted row.
@@ -59,11 +63,6 @@ Sorted first_along(const Tensor& input, int64_t dim, int64_t k, bool descending)
 
 Sorted sort_along(const Tensor& input, int64_t dim, bool descending) {
   return sort_rows(input, dim, row_length(input, dim), descending);
-}
-
-// The gradient of values that were taken from `indices` along dim.
-Tensor taken_backward(const Tensor& g, const Tensor& indices, const Shape& shape, int64_t dim) {
-  return call<"scatter_add_", Tensor>(new_zeros(g, shape), dim, indices, g);
 }
 
 using Pair = std::tuple<Tensor, Tensor>;

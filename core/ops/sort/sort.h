@@ -19,9 +19,14 @@ Sorted sort_rows_cuda(const Tensor& input, int64_t dim, int64_t keep, bool desce
 // The elements that the sorted rows along dim have at `ranks`, and where they were. The ranks are
 // int64 and have the sizes of the input but along dim; those out of range are taken as the nearest.
 Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim);
+// The medians of the rows along dim, and where they are: of two elements in the middle the lower. A
+// row with NaN has NaN as its median, unless NaN is ignored.
+Sorted medians_cpu(const Tensor& input, int64_t dim, bool ignore_nan);
 // The last of the most frequent elements of each row along dim, and where it is; of several values
 // the smallest counts. No NaN equals another.
 Sorted modes_cpu(const Tensor& input, int64_t dim);
+// The gradient of values that were taken from `indices` along dim of a tensor of this shape.
+Tensor taken_backward(const Tensor& g, const Tensor& indices, const Shape& shape, int64_t dim);
 // A contiguous vector of int64 on CUDA, all from 0 to `most`.
 Sorted sort_offsets(const Tensor& offsets, int64_t most);
 

@@ -51,10 +51,14 @@ struct Rows {
   // Whether rows are best sorted side by side, where of each the elements before `end` are wanted.
   // Long ones must not be few, and a few elements of theirs are found in other ways.
   bool are_short(int64_t end) const {
-    if (count < kRowsTogether / 2) return length <= kShortRow / 8;
+    if (count < kRowsTogether / 2) return length <= count * kShortRow / 12;
     if (end < length / 16) return length <= kShortRow / 4;
+    if (end < length / 3 && count < kRowsTogether * 3 / 4) return length <= kShortRow / 2;
     return length <= kShortRow;
   }
+
+  // Whether to sort them so is faster than to look for ranks in each.
+  bool are_better_sorted() const { return length <= kShortRow / 4 && are_short(length); }
 
   const void* row(int64_t from) const {
     return input.data<char>() + from * int64_t(input.itemsize());
@@ -107,12 +111,31 @@ void for_short_rows(const Rows& rows, int64_t ranks, bool descending, F&& f) {
       for (; unfinished != 0; unfinished &= unfinished - 1) {
         auto r = size_t(std::countr_zero(unfinished));
         RowSorter sorter(rows.input.dtype(), rows.length, rows.stride, descending);
-        std::span<const Ranked> first = sorter.first(addresses[r], ranks);
-        for (size_t i = 0; i < first.size(); ++i)
-          order[i * kRowsTogether + r] = uint16_t(first[i].place);
+        std::span<const uint64_t> first = sorter.first(addresses[r], ranks);
+        for (size_t i = 0; i < first.size(); ++i) order[i * kRowsTogether + r] = uint16_t(first[i]);
       }
       f(first, std::span(starts).first(n), order.data());
     }
+  });
+}
+
+// Writes one element of each short row, that of the rank rank_of(element), where element(rank) is
+// one of the sorted row.
+template <class F>
+void write_of_sorted(const Rows& rows, F&& rank_of) {
+  visit_dtype(rows.input.dtype(), [&]<class T>(Tag<T>) {
+    for_short_rows(
+        rows, rows.length, false,
+        [&](int64_t, std::span<const RowStarts> starts, const uint16_t* order) {
+          rows.write(starts, [&](int64_t row, int64_t) {
+            const T* elements = static_cast<const T*>(rows.row(starts[size_t(row)].from));
+            const uint16_t* places = order + row;
+            int64_t rank = rank_of([elements, places, stride = rows.stride](int64_t rank) {
+              return to_comparable(elements[places[rank * kRowsTogether] * stride]);
+            });
+            return places[rank * kRowsTogether];
+          });
+        });
   });
 }
 
@@ -139,8 +162,8 @@ Sorted sort_rows_cpu(const Tensor& input, int64_t dim, int64_t keep, bool descen
                    });
   else
     for_long_rows(rows, descending, [&](RowSorter& sorter, int64_t, RowStarts start) {
-      std::span<const Ranked> first = sorter.first(rows.row(start.from), keep);
-      rows.write({&start, 1}, [=](int64_t, int64_t i) { return first[size_t(i)].place; });
+      std::span<const uint64_t> first = sorter.first(rows.row(start.from), keep);
+      rows.write({&start, 1}, [=](int64_t, int64_t i) { return int64_t(first[size_t(i)]); });
     });
   return rows.results;
 }
@@ -161,8 +184,7 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
                                                                                     int64_t i) {
     return std::clamp<int64_t>(wanted[start + i * rank_stride], 0, last);
   };
-  constexpr int64_t kSortedWhole = 128;  // length up to which that is faster than looking for ranks
-  if (rows.length <= kSortedWhole && rows.are_short(rows.length))
+  if (rows.are_better_sorted())
     for_short_rows(rows, rows.length, false,
                    [&](int64_t first, std::span<const RowStarts> starts, const uint16_t* order) {
                      auto from = ranks_of(first, starts.size());
@@ -175,20 +197,36 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
       int64_t from = ranks_of(row, 1)[0];
       if (many == 1) {
         const int64_t one = rank(from, 0);
-        Ranked element;
-        sorter.at_ranks(rows.row(start.from), {&one, 1}, &element);
-        return rows.write({&start, 1}, [&](int64_t, int64_t) { return element.place; });
+        int64_t place;
+        sorter.at_ranks(rows.row(start.from), {&one, 1}, &place);
+        return rows.write({&start, 1}, [&](int64_t, int64_t) { return place; });
       }
-      std::vector<int64_t> wanted(static_cast<size_t>(many)), order(wanted), sorted(wanted);
-      std::vector<Ranked> found(wanted.size()), elements(wanted.size());
+      std::vector<int64_t> wanted(static_cast<size_t>(many)), order(wanted), sorted(wanted),
+          found(wanted), places(wanted);
       for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = rank(from, int64_t(i));
       std::iota(order.begin(), order.end(), 0);
       std::sort(order.begin(), order.end(),
                 [&](int64_t a, int64_t b) { return wanted[size_t(a)] < wanted[size_t(b)]; });
       for (size_t i = 0; i < order.size(); ++i) sorted[i] = wanted[size_t(order[i])];
       sorter.at_ranks(rows.row(start.from), sorted, found.data());
-      for (size_t i = 0; i < order.size(); ++i) elements[size_t(order[i])] = found[i];
-      rows.write({&start, 1}, [&](int64_t, int64_t i) { return elements[size_t(i)].place; });
+      for (size_t i = 0; i < order.size(); ++i) places[size_t(order[i])] = found[i];
+      rows.write({&start, 1}, [&](int64_t, int64_t i) { return places[size_t(i)]; });
+    });
+  return rows.results;
+}
+
+Sorted medians_cpu(const Tensor& input, int64_t dim, bool ignore_nan) {
+  Rows rows(input, dim, 1);
+  if (rows.are_better_sorted())
+    write_of_sorted(rows, [&](auto element) {
+      int64_t numbers = rows.length;
+      while (numbers > 0 && !(element(numbers - 1) == element(numbers - 1))) --numbers;
+      return median_rank(rows.length, numbers, ignore_nan);
+    });
+  else
+    for_long_rows(rows, false, [&](RowSorter& sorter, int64_t, RowStarts start) {
+      int64_t place = sorter.median(rows.row(start.from), ignore_nan);
+      rows.write({&start, 1}, [=](int64_t, int64_t) { return place; });
     });
   return rows.results;
 }
@@ -196,25 +234,13 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
 Sorted modes_cpu(const Tensor& input, int64_t dim) {
   Rows rows(input, dim, 1);
   if (rows.are_short(rows.length))
-    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
-      for_short_rows(
-          rows, rows.length, false,
-          [&](int64_t, std::span<const RowStarts> starts, const uint16_t* order) {
-            rows.write(starts, [&](int64_t row, int64_t) {
-              const T* elements = static_cast<const T*>(rows.row(starts[size_t(row)].from));
-              const uint16_t* places = order + row;
-              auto element = [elements, places, stride = rows.stride](int64_t rank) {
-                return to_comparable(elements[places[rank * kRowsTogether] * stride]);
-              };
-              int64_t mode = end_of_longest_run(
-                  rows.length, [=](int64_t rank) { return element(rank) == element(rank - 1); });
-              return places[mode * kRowsTogether];
-            });
-          });
+    write_of_sorted(rows, [&](auto element) {
+      return end_of_longest_run(rows.length,
+                                [=](int64_t rank) { return element(rank) == element(rank - 1); });
     });
   else
     for_long_rows(rows, false, [&](RowSorter& sorter, int64_t, RowStarts start) {
-      int64_t place = sorter.mode(rows.row(start.from)).place;
+      int64_t place = sorter.mode(rows.row(start.from));
       rows.write({&start, 1}, [=](int64_t, int64_t) { return place; });
     });
   return rows.results;

@@ -2,6 +2,7 @@
 // of the elements. Equal elements keep their order, so that every result is determined.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -32,7 +33,9 @@ struct ReusedMemory {
   }
   friend bool operator==(ReusedMemory, ReusedMemory) { return true; }
 };
-using RankedRow = std::vector<Ranked, ReusedMemory<Ranked>>;
+template <class T>
+using ReusedVector = std::vector<T, ReusedMemory<T>>;
+using RankedRow = ReusedVector<Ranked>;
 
 // Where the longest run of equals ends among n > 0 elements in order, the first of several such;
 // goes_on(i) says whether element i equals the one before.
@@ -48,37 +51,69 @@ int64_t end_of_longest_run(int64_t n, F goes_on) {
   return end;
 }
 
+// The rank of the median of a sorted row: of its numbers where NaN is ignored, else of all, but NaN
+// itself where there is one.
+inline int64_t median_rank(int64_t length, int64_t numbers, bool ignore_nan) {
+  if (ignore_nan) return std::max<int64_t>(numbers - 1, 0) / 2;
+  return numbers == length ? (length - 1) / 2 : numbers;
+}
+
 class RowSorter {
  public:
   RowSorter(DType dtype, int64_t length, int64_t stride, bool descending);
 
-  // The first `keep` elements of the row that starts at `row`, in order.
-  std::span<const Ranked> first(const void* row, int64_t keep);
-  // The elements that a sorted row has at these ranks, which ascend; written to `out`.
-  void at_ranks(const void* row, std::span<const int64_t> ranks, Ranked* out);
-  // The last of the most frequent elements; of several values the first in order counts.
-  Ranked mode(const void* row);
+  // The places of the first `keep` elements of the row that starts at `row`, in order.
+  std::span<const uint64_t> first(const void* row, int64_t keep);
+  // Writes the places of the elements that a sorted row has at these ranks, which ascend.
+  void at_ranks(const void* row, std::span<const int64_t> ranks, int64_t* out);
+  // The place of the median: of two elements in the middle the lower, of a row with NaN the first
+  // NaN, unless they are ignored.
+  int64_t median(const void* row, bool ignore_nan);
+  // The place of the last of the most frequent elements; of several values the first in order
+  // counts.
+  int64_t mode(const void* row);
 
  private:
-  // The first elements, and the bounds of their keys.
-  KeyBounds take_all(const void* row, int64_t length);
+  // Calls f with a Tag of what this row's keys are.
+  template <class F>
+  decltype(auto) with_keys(F f) const {
+    return dtype_size(dtype_) > 4 ? f(Tag<uint64_t>{}) : f(Tag<uint32_t>{});
+  }
+  template <class Key>
+  Key* keys() {
+    return reinterpret_cast<Key*>(keys_.data());
+  }
   template <class Key>
   KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
+  // The keys become those of the first n elements. What follows reads them there, unless it has
+  // the row.
+  template <class Key>
+  KeyBounds read_first(const void* row, int64_t n);
+  template <class Key>
+  void take_first(int64_t n);
   template <class Key>
   void take_groups(const void* row, int64_t n, int64_t keep);
+  // These write places in order.
   template <class Key>
   void take_few(const void* row, int64_t keep);
   template <class Key>
-  void take_many(const void* row, int64_t keep);
-  void bisect(const void* row, std::span<const int64_t> ranks, Ranked* out);
+  void take_many(KeyBounds bounds, int64_t keep);
   template <class Key>
-  void at_ranks_of(const void* row, std::span<const int64_t> ranks, Ranked* out);
+  void sort_all(KeyBounds bounds);
+  template <class Key>
+  void sort_places(KeyBounds bounds);
+  // And these the places of elements at ranks.
+  template <class Key>
+  void find_ranks(KeyBounds bounds, std::span<const int64_t> ranks, int64_t* out);
+  template <class Key>
+  void find_in_bins(KeyBounds bounds, std::span<const int64_t> ranks, int64_t* out);
+  void bisect(KeyBounds bounds, std::span<const int64_t> ranks, int64_t* out);
 
   DType dtype_;
   int64_t length_, stride_;
   bool descending_;
-  RankedRow taken_, spare_;
-  std::vector<uint64_t> keys_;
+  RankedRow taken_;
+  ReusedVector<uint64_t> places_, spare_, keys_;
 };
 
 }  // namespace rushlight
