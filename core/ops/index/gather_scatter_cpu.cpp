@@ -57,6 +57,7 @@ void for_each_element(Block<T> block, F f) {
     T *self = block.self, *other = block.other;
     const int64_t* index = block.index;
     for (int64_t r = 0; r < block.rows; ++r) {
+#pragma GCC unroll 4  // else the time hangs on where the loop lies in memory
       for (int64_t k = 0; k < block.columns; ++k)
         f(self[block.checked(index[k * column.index]) * dim_stride + k * column.self],
           other[k * column.other]);
