@@ -65,12 +65,14 @@ auto links_with_operands(AnyChain& chain) {
          std::views::filter([](const Chain::Link& link) { return has_two_operands(link.how); });
 }
 
-// The chain of a step, where links are marked whose other operand is one number.
-template <class F>
-Chain marked(const TileProgram::Step& step, F is_number) {
+// The chain of a step, where links are marked whose other operand is one number, as is lane
+// `single`.
+Chain marked(const TileProgram::Step& step, int single) {
   Chain chain = step.chain;
-  for (Chain::Link& link : links_with_operands(chain))
-    link.is_number |= is_number(step.inputs[size_t(link.operand)]);
+  for (Chain::Link& link : links_with_operands(chain)) {
+    const auto& input = step.inputs[size_t(link.operand)];
+    link.is_number = is_one_number(input) || is_lane(input, single);
+  }
   return chain;
 }
 
@@ -135,9 +137,8 @@ void TileProgram::join_chains() {
     if (first.chain.count + second.chain.count > Chain::kMost) continue;
     if (!goes_on) swap_operands(second);
     run_as_chain(first);
+    run_as_chain(second);
     second.chain = joined(first.chain, first.inputs.size(), second.chain);
-    second.loop = nullptr;
-    second.cast = nullptr;
     second.inputs.erase(second.inputs.begin());
     second.inputs.insert(second.inputs.begin(), first.inputs.begin(), first.inputs.end());
     steps_.erase(steps_.begin() + ptrdiff_t(i--));
@@ -166,7 +167,6 @@ bool TileProgram::read_halves(const Place& floats, const Place& from, Element ha
       if (reads(step.inputs[size_t(link.operand)])) link.element = halves;
     std::ranges::replace_if(step.inputs, reads, from);
   }
-  mark_numbers();
   return true;
 }
 
@@ -181,12 +181,7 @@ bool TileProgram::gives_halves(Element halves) {
   run_as_chain(last);
   last.chain.result = halves;
   last.output.item = sizeof(uint16_t);
-  mark_numbers();
   return true;
-}
-
-void TileProgram::mark_numbers() {
-  for (Step& step : steps_) step.chain = marked(step, is_one_number);
 }
 
 // A buffer takes the memory of one that nobody reads any more, or new memory.
@@ -194,7 +189,6 @@ void TileProgram::finish() {
   drop_unread();
   join_chains();
   widen_in_chains();
-  mark_numbers();
   std::vector<size_t> last_use(size_t(buffers_), 0);
   for (size_t i = 0; i < steps_.size(); ++i)
     for (const Place& input : steps_[i].inputs)
@@ -276,7 +270,7 @@ void TileProgram::run_on(const void* const* lanes, int single, char* result, int
       for (size_t k = 0; k < step.inputs.size(); ++k) inputs[k] = at(step.inputs[k]);
       char* to = at(step.output);
       if (step.runs_chain()) {
-        Chain chain = marked(step, [=](auto& input) { return is_lane(input, single); });
+        Chain chain = marked(step, single);
         chain_loop(step.output.item)(inputs, &chain, to, count);
       } else if (step.cast) {
         step.cast(inputs[0], to, count);

@@ -64,7 +64,6 @@ class TileProgram {
   void widen_in_chains();
   // Has all that read floats read the halves that they were, if they are chains.
   bool read_halves(const Place& floats, const Place& from, Element halves);
-  void mark_numbers();
   bool takes_single(int lane) const;
   template <int single>
   static void run(const void* const* lanes, const void* program, void* result, int64_t n);

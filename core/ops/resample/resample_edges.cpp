@@ -36,7 +36,7 @@ struct PaddedAxis {
 
 // n > 0 elements, often few: in words that may overlap.
 template <class T>
-inline void copy_run(T* to, const T* from, int64_t n) {
+inline void copy_few(T* to, const T* from, int64_t n) {
   constexpr int64_t kWord = 16 / int64_t(sizeof(T)), kLongRun = 16 * kWord;
   if (n >= kLongRun || kWord < 2) {
     std::memcpy(to, from, size_t(n) * sizeof(T));
@@ -57,10 +57,10 @@ void continue_rows(const PaddedAxis& columns, Pixel pixel, int64_t begin, int64_
   const int64_t* edges = columns.edges.data();
   for (int64_t r = begin; r < end; ++r, to += out * pixel) {
     const T* row = from(r);
-    for (int64_t o = 0; o < first; ++o) copy_run(to + o * pixel, row + edges[o] * pixel, pixel);
-    if (run > 0) copy_run(to + first * pixel, row + run_from, run);
+    for (int64_t o = 0; o < first; ++o) copy_few(to + o * pixel, row + edges[o] * pixel, pixel);
+    if (run > 0) copy_few(to + first * pixel, row + run_from, run);
     for (int64_t o = last; o < out; ++o)
-      copy_run(to + o * pixel, row + edges[o - (last - first)] * pixel, pixel);
+      copy_few(to + o * pixel, row + edges[o - (last - first)] * pixel, pixel);
   }
 }
 
